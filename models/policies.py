@@ -1,0 +1,57 @@
+"""Every dated policy once: its name, the values it takes, its default and what it decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """One policy.
+
+    Attributes:
+      name: As written in a policy file.
+      default: Value in force before any is set.
+      doc: What it decides, in one sentence.
+      choices: Allowed values; empty where the value is a number.
+      subjects: What the subject column may hold; empty where there is none.
+    """
+
+    name: str
+    default: str
+    doc: str
+    choices: tuple[str, ...] = ()
+    subjects: tuple[str, ...] = ()
+
+
+COST_POOLS = ("unallocated", "down", "stranded", "unused_commitment", "shared", "unmatched")
+"""Costs that no run caused directly, in the order they are shown.
+
+``shared``: a cluster's own cost (network, storage, support). ``unmatched``: a bill line that no node matches.
+"""
+
+POLICIES: tuple[Policy, ...] = (
+    Policy(
+        "distribute",
+        "platform",
+        "Who pays a cost pool: the platform, teams in proportion to their GPU time that day, all owners evenly, "
+        "or teams by the fixed weights of policy fixed_weight.",
+        ("platform", "proportional", "even", "fixed"),
+        COST_POOLS,
+    ),
+    Policy("fixed_weight", "0", "A team's integer weight where a pool is distributed as fixed; the subject is the team."),
+    Policy("mig_weight", "max", "Basis of a MIG slice's weight.", ("max", "compute")),
+    Policy(
+        "close_min_priced_ratio", "0.95", "Least part of allocated GPU time with a known cost before a month may close."
+    ),
+    Policy(
+        "close_min_measured_ratio",
+        "0.80",
+        "Least part of allocated GPU time with telemetry before a month may close, on clusters that have any.",
+    ),
+)
+
+
+def policy(name: str) -> Policy | None:
+    """The policy of that name, or None."""
+    return next((known for known in POLICIES if known.name == name), None)
