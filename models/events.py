@@ -177,7 +177,9 @@ class GpuSampled(Event):
     framebuffer_used_mib: Mebibytes | None = _col("DCGM_FI_DEV_FB_USED")
     board_power_watts: Watts | None = _col("DCGM_FI_DEV_POWER_USAGE of the whole board, repeated on each instance")
     board_energy_joules: Joules | None = _col("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter of the whole board")
-    holder: Text | None = _col("namespace/pod that the exporter says holds the device; NULL when none or the exporter's own")
+    holder: Text | None = _col(
+        "namespace/pod that the exporter says holds the device; NULL when none or the exporter's own"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,28 +53,68 @@ _FOUR = {"1g": (1, 1), "2g": (2, 2), "4g": (4, 4)}
 _NAMES: dict[str, dict[str, str]] = {
     "A30": {"1g": "1g.6gb", "2g": "2g.12gb", "4g": "4g.24gb"},
     "A100-40GB": {
-        "1g": "1g.5gb", "1g2": "1g.10gb", "2g": "2g.10gb", "3g": "3g.20gb", "4g": "4g.20gb", "7g": "7g.40gb",
+        "1g": "1g.5gb",
+        "1g2": "1g.10gb",
+        "2g": "2g.10gb",
+        "3g": "3g.20gb",
+        "4g": "4g.20gb",
+        "7g": "7g.40gb",
     },
     "A100-80GB": {
-        "1g": "1g.10gb", "1g2": "1g.20gb", "2g": "2g.20gb", "3g": "3g.40gb", "4g": "4g.40gb", "7g": "7g.80gb",
+        "1g": "1g.10gb",
+        "1g2": "1g.20gb",
+        "2g": "2g.20gb",
+        "3g": "3g.40gb",
+        "4g": "4g.40gb",
+        "7g": "7g.80gb",
     },
     "H100-80GB": {
-        "1g": "1g.10gb", "1g2": "1g.20gb", "2g": "2g.20gb", "3g": "3g.40gb", "4g": "4g.40gb", "7g": "7g.80gb",
+        "1g": "1g.10gb",
+        "1g2": "1g.20gb",
+        "2g": "2g.20gb",
+        "3g": "3g.40gb",
+        "4g": "4g.40gb",
+        "7g": "7g.80gb",
     },
     "H100-94GB": {
-        "1g": "1g.12gb", "1g2": "1g.24gb", "2g": "2g.24gb", "3g": "3g.47gb", "4g": "4g.47gb", "7g": "7g.94gb",
+        "1g": "1g.12gb",
+        "1g2": "1g.24gb",
+        "2g": "2g.24gb",
+        "3g": "3g.47gb",
+        "4g": "4g.47gb",
+        "7g": "7g.94gb",
     },
     "H100-96GB": {
-        "1g": "1g.12gb", "1g2": "1g.24gb", "2g": "2g.24gb", "3g": "3g.48gb", "4g": "4g.48gb", "7g": "7g.96gb",
+        "1g": "1g.12gb",
+        "1g2": "1g.24gb",
+        "2g": "2g.24gb",
+        "3g": "3g.48gb",
+        "4g": "4g.48gb",
+        "7g": "7g.96gb",
     },
     "H200-141GB": {
-        "1g": "1g.18gb", "1g2": "1g.35gb", "2g": "2g.35gb", "3g": "3g.71gb", "4g": "4g.71gb", "7g": "7g.141gb",
+        "1g": "1g.18gb",
+        "1g2": "1g.35gb",
+        "2g": "2g.35gb",
+        "3g": "3g.71gb",
+        "4g": "4g.71gb",
+        "7g": "7g.141gb",
     },
     "B200-180GB": {
-        "1g": "1g.23gb", "1g2": "1g.45gb", "2g": "2g.45gb", "3g": "3g.90gb", "4g": "4g.90gb", "7g": "7g.180gb",
+        "1g": "1g.23gb",
+        "1g2": "1g.45gb",
+        "2g": "2g.45gb",
+        "3g": "3g.90gb",
+        "4g": "4g.90gb",
+        "7g": "7g.180gb",
     },
     "GB200-186GB": {
-        "1g": "1g.23gb", "1g2": "1g.47gb", "2g": "2g.47gb", "3g": "3g.93gb", "4g": "4g.93gb", "7g": "7g.186gb",
+        "1g": "1g.23gb",
+        "1g2": "1g.47gb",
+        "2g": "2g.47gb",
+        "3g": "3g.93gb",
+        "4g": "4g.93gb",
+        "7g": "7g.186gb",
     },
     "RTX-PRO-6000-96GB": {"1g": "1g.24gb", "2g": "2g.48gb", "4g": "4g.96gb"},
 }
@@ -157,8 +197,8 @@ def profile_shares(gpu_model: str | None, profile: str, basis: str = "max") -> i
     found = {
         known.max_shares if basis == "max" else known.compute_shares
         for known in MIG_PROFILES
-        if known.profile == profile and (gpu_model is None or known.gpu_model.split("-")[0] == gpu_model
-                                         or known.gpu_model == gpu_model)
+        if known.profile == profile
+        and (gpu_model is None or known.gpu_model.split("-")[0] == gpu_model or known.gpu_model == gpu_model)
     }
     return found.pop() if len(found) == 1 else None
 

@@ -39,7 +39,9 @@ POLICIES: tuple[Policy, ...] = (
         ("platform", "proportional", "even", "fixed"),
         COST_POOLS,
     ),
-    Policy("fixed_weight", "0", "A team's integer weight where a pool is distributed as fixed; the subject is the team."),
+    Policy(
+        "fixed_weight", "0", "A team's integer weight where a pool is distributed as fixed; the subject is the team."
+    ),
     Policy("mig_weight", "max", "Basis of a MIG slice's weight.", ("max", "compute")),
     Policy(
         "close_min_priced_ratio", "0.95", "Least part of allocated GPU time with a known cost before a month may close."

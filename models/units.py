@@ -50,7 +50,9 @@ Shares = Annotated[int, Unit("BIGINT", pl.Int64(), "_shares", "parts of a GPU, 4
 ShareSeconds = Annotated[int, Unit("BIGINT", pl.Int64(), "_share_seconds", "1/4,200 of a GPU for one second")]
 Micros = Annotated[int, Unit("BIGINT", pl.Int64(), "_micros", "millionths of the reporting currency")]
 Amount = Annotated[Decimal, Unit("DECIMAL(38,12)", pl.Decimal(38, 12), "_amount", "money in the source's currency")]
-Quantity = Annotated[Decimal, Unit("DECIMAL(38,12)", pl.Decimal(38, 12), "_quantity", "a quantity in the source's unit")]
+Quantity = Annotated[
+    Decimal, Unit("DECIMAL(38,12)", pl.Decimal(38, 12), "_quantity", "a quantity in the source's unit")
+]
 Rate = Annotated[Decimal, Unit("DECIMAL(18,9)", pl.Decimal(18, 9), "_rate", "factor between two currencies")]
 Ratio = Annotated[float, Unit("DOUBLE", pl.Float64(), "_ratio", "0 to 1; names its counter")]
 Watts = Annotated[float, Unit("DOUBLE", pl.Float64(), "_watts", "watts")]

@@ -52,7 +52,9 @@ class Settings:
         env = os.environ if environment is None else environment
         currency = env.get("GPULEDGER_CURRENCY", "USD").upper()
         if not re.fullmatch(r"[A-Z]{3}", currency):
-            raise UsageError(f"GPULEDGER_CURRENCY: expected a three-letter ISO 4217 code such as USD, found {currency!r}")
+            raise UsageError(
+                f"GPULEDGER_CURRENCY: expected a three-letter ISO 4217 code such as USD, found {currency!r}"
+            )
         home = Path(env.get("GPULEDGER_HOME", "ledger")).expanduser().absolute()
         return cls(
             home=home,

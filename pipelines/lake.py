@@ -1,0 +1,436 @@
+"""The event log: DuckLake tables that are only ever appended to, in batches that commit whole or not at all.
+
+What the log guarantees:
+
+* A row whose natural key and content are already known adds nothing; other content is a later version.
+* Each batch records what was read and kept, and a digest chained to the batch before, so that tampering shows.
+* Batches are serialised: a second writer waits its turn with a message, and a killed one leaves no lock behind.
+
+Does not belong here: what events mean, and any reading of sources.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+from duckdb_extensions import import_extension
+from filelock import FileLock, Timeout
+
+from models.errors import LogError
+from models.events import EVENT_TYPES, Event, columns, ddl, keys, table_name
+from pipelines.sources.base import REJECTED_SCHEMA
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    import polars as pl
+
+    from pipelines.settings import Settings
+    from pipelines.sources.base import Chunk
+
+INLINED_ROWS = 500
+"""Appends of fewer rows stay in the catalogue instead of making a tiny Parquet file."""
+
+_ADVISORY_LOCK = 4_200_000_001
+_EXTENSIONS = ("ducklake", "sqlite_scanner", "postgres_scanner", "httpfs")
+_REJECTED = tuple(REJECTED_SCHEMA)
+_BATCHES_DDL = """CREATE TABLE IF NOT EXISTS events.batches (
+  batch_id BIGINT NOT NULL, source VARCHAR NOT NULL, source_window VARCHAR NOT NULL, recorded_at TIMESTAMPTZ NOT NULL,
+  rows_read BIGINT NOT NULL, rows_ignored BIGINT NOT NULL, rows_appended BIGINT NOT NULL,
+  rows_duplicate BIGINT NOT NULL, rows_rejected BIGINT NOT NULL, rows_set_aside BIGINT NOT NULL,
+  content_digests VARCHAR NOT NULL, previous_digest VARCHAR NOT NULL, digest VARCHAR NOT NULL)"""
+_REJECTED_DDL = f"""CREATE TABLE IF NOT EXISTS events.rejected (
+  {", ".join(f"{name} VARCHAR NOT NULL" for name in _REJECTED)}, batch_id BIGINT NOT NULL)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One append, as ``events.batches`` keeps it. Row counts are of the source's rows and of event rows appended."""
+
+    batch_id: int
+    source: str
+    source_window: str
+    recorded_at: datetime
+    rows_read: int
+    rows_ignored: int
+    rows_appended: int
+    rows_duplicate: int
+    rows_rejected: int
+    rows_set_aside: int
+    content_digests: str
+    previous_digest: str
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over this batch's record and the digest before it."""
+        parts = [
+            self.previous_digest,
+            self.batch_id,
+            self.source,
+            self.source_window,
+            self.recorded_at.astimezone(UTC).isoformat(),
+            self.rows_read,
+            self.rows_ignored,
+            self.rows_appended,
+            self.rows_duplicate,
+            self.rows_rejected,
+            self.rows_set_aside,
+            self.content_digests,
+        ]
+        return hashlib.sha256("\x1f".join(map(str, parts)).encode()).hexdigest()
+
+
+def connect(settings: Settings, database: str = ":memory:") -> duckdb.DuckDBPyConnection:
+    """Open DuckDB in UTC with the extensions, bounded memory, and the log attached as ``lake``."""
+    for folder in (settings.home / "lake", settings.home / "tmp"):
+        folder.mkdir(parents=True, exist_ok=True)
+    con = duckdb.connect(database)
+    con.execute("SET TimeZone = 'UTC'")
+    con.execute(f"SET memory_limit = '{settings.memory_limit}'")
+    con.execute(f"SET temp_directory = '{settings.home / 'tmp'}'")
+    con.execute("SET preserve_insertion_order = false")
+    for extension in _EXTENSIONS:
+        import_extension(extension, con=con)
+        con.execute(f"LOAD {extension}")
+    if settings.data_path.startswith("s3://"):
+        con.execute(_s3_secret(settings))
+    else:
+        Path(settings.data_path).mkdir(parents=True, exist_ok=True)
+    catalog = (
+        f"postgres:{settings.catalog}" if settings.catalog else f"sqlite:{settings.home / 'lake' / 'catalog.sqlite'}"
+    )
+    con.execute(
+        f"ATTACH 'ducklake:{catalog}' AS lake (DATA_PATH '{settings.data_path}', DATA_INLINING_ROW_LIMIT {INLINED_ROWS})"
+    )
+    return con
+
+
+def _s3_secret(settings: Settings) -> str:
+    options = [f"KEY_ID '{settings.s3_key_id}'", f"SECRET '{settings.s3_secret}'", f"REGION '{settings.s3_region}'"]
+    if settings.s3_endpoint:
+        plain = settings.s3_endpoint.startswith("http://")
+        options += [f"ENDPOINT '{settings.s3_endpoint.split('://')[-1]}'", "URL_STYLE 'path'", f"USE_SSL {not plain}"]
+    return f"CREATE OR REPLACE SECRET lake_storage (TYPE s3, {', '.join(options)})"
+
+
+class Lake:
+    """The log of one ledger. Use as a context manager; one object a process or thread."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        on_wait: Callable[[str], None] = lambda _message: None,
+    ) -> None:
+        """Open the log, making its tables if it is new.
+
+        Args:
+          settings: Where the log lives.
+          now: The clock; tests pass their own.
+          on_wait: Told, once, that another process is writing and that we wait for it.
+        """
+        self._settings, self._now, self._on_wait = settings, now, on_wait
+        (settings.home / "lake").mkdir(parents=True, exist_ok=True)
+        self._lock = FileLock(settings.home / "lake" / "writer.lock")
+        with self._turn():
+            self.con = connect(settings)
+            self._create_tables()
+
+    def __enter__(self) -> Lake:
+        """Return the open log."""
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        """Close the connection; what was not committed is gone."""
+        self.con.close()
+
+    def _create_tables(self) -> None:
+        self.con.execute("USE lake")
+        found = {
+            row[0]
+            for row in self.con.execute(
+                "SELECT table_name FROM information_schema.tables WHERE table_catalog = 'lake' AND table_schema = 'events'"
+            ).fetchall()
+        }
+        wanted = {"batches", "rejected", *map(table_name, EVENT_TYPES)}
+        if wanted <= found:
+            return
+        with self._writing():
+            self.con.execute("CREATE SCHEMA IF NOT EXISTS events")
+            for event in EVENT_TYPES:
+                if table_name(event) not in found:
+                    self.con.execute(ddl(event))
+                    if event.partition_by:
+                        day = ", ".join(f"{part}({event.partition_by})" for part in ("year", "month", "day"))
+                        self.con.execute(f"ALTER TABLE events.{table_name(event)} SET PARTITIONED BY ({day})")
+            self.con.execute(_BATCHES_DDL)
+            self.con.execute(_REJECTED_DDL)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Hold this home's lock file; the operating system lets go of it when the process dies."""
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            self._on_wait(f"another run is writing to {self._settings.home}; waiting for it to finish")
+            self._lock.acquire()
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Hold the one writer's turn: the lock file, and for a shared catalogue an advisory lock in PostgreSQL too."""
+        with self._turn():
+            if not self._settings.catalog:
+                with self._transaction():
+                    yield
+                return
+            with duckdb.connect() as turn:
+                turn.execute("LOAD postgres_scanner")
+                turn.execute(f"ATTACH '{self._settings.catalog}' AS team (TYPE postgres)")
+                turn.execute("BEGIN")
+                turn.execute(f"SELECT * FROM postgres_query('team', 'SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})')")
+                with self._transaction():
+                    yield
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self.con.execute("BEGIN")
+        try:
+            yield
+        except BaseException:
+            self.con.execute("ROLLBACK")
+            raise
+        self.con.execute("COMMIT")
+
+    def append(self, source: str, window: str, chunks: Iterable[Chunk], *, at: datetime | None = None) -> Batch:
+        """Append all chunks as one batch, whole or not at all.
+
+        Args:
+          source: Name of the reader, such as ``slurm``.
+          window: What was read: file names, or a time window.
+          chunks: What the source yields; read to the end before the writer's turn is taken.
+          at: The source's own order of this version (dump or delivery instant). Without it the newest word wins: a
+            row is a duplicate if it equals the newest version known. With it a row is a duplicate only if the same
+            content was already said for the same instant, so batches may come in any order.
+
+        Returns:
+          The batch as recorded.
+
+        Raises:
+          SourceError: From the source; then nothing was appended.
+        """
+        spool = _Spool(self.con)
+        try:
+            for chunk in chunks:
+                spool.add(chunk)
+            with self._writing():
+                return self._commit(source, window, spool, at)
+        finally:
+            spool.close()
+
+    def _commit(self, source: str, window: str, spool: _Spool, at: datetime | None) -> Batch:
+        batch_id, previous, recorded_at = self._next()
+        version_at = (at or recorded_at).astimezone(UTC).replace(microsecond=0)
+        digests: dict[str, str] = {}
+        appended = incoming = 0
+        for event in spool.types:
+            fresh, count = self._insert_fresh(event, spool.table(event), batch_id, version_at, stated=at is not None)
+            incoming, appended = incoming + count, appended + fresh
+            if fresh:
+                digests[table_name(event)] = self._content_digest(table_name(event), batch_id)
+        rejected, set_aside = self._insert_rejected(spool.rejected, batch_id)
+        if rejected + set_aside:
+            digests["rejected"] = self._content_digest("rejected", batch_id)
+        batch = Batch(
+            batch_id,
+            source,
+            window,
+            recorded_at,
+            spool.rows_read,
+            spool.rows_ignored,
+            appended,
+            incoming - appended,
+            rejected,
+            set_aside,
+            json.dumps(digests, sort_keys=True),
+            previous,
+        )
+        self.con.execute(
+            f"INSERT INTO events.batches VALUES ({', '.join('?' * 13)})",
+            [*(getattr(batch, name) for name in Batch.__slots__), batch.digest],
+        )
+        return batch
+
+    def _next(self) -> tuple[int, str, datetime]:
+        last = self.con.execute(
+            "SELECT batch_id, digest, recorded_at FROM events.batches ORDER BY batch_id DESC LIMIT 1"
+        ).fetchone()
+        now = self._now().astimezone(UTC).replace(microsecond=0)
+        if last is None:
+            return 1, "", now
+        return last[0] + 1, last[1], max(now, last[2].astimezone(UTC))
+
+    def _insert_fresh(
+        self, event: type[Event], incoming: str, batch_id: int, version_at: datetime, *, stated: bool
+    ) -> tuple[int, int]:
+        """Insert the rows that say something new; returns (rows inserted, distinct or not rows that came in)."""
+        table, names, key = f"events.{table_name(event)}", [c.name for c in columns(event)], keys(event)
+        listed, on_key = ", ".join(names), " AND ".join(f"known.{name} = incoming.{name}" for name in key)
+        pruned = ""
+        if event.partition_by:
+            low, high = self.con.execute(
+                f"SELECT min({event.partition_by}), max({event.partition_by}) FROM {incoming}"
+            ).fetchone() or (None, None)
+            pruned = f" AND {event.partition_by} BETWEEN '{low}' AND '{high}'" if low else ""
+        known = f"SELECT {listed}, batch_id, version_at FROM {table} AS known WHERE EXISTS (SELECT 1 FROM {incoming} AS incoming WHERE {on_key}){pruned}"
+        if stated:
+            known = f"SELECT {listed} FROM ({known}) WHERE version_at = '{version_at.isoformat()}'"
+        else:
+            partition = ", ".join(key)
+            known = (
+                f"SELECT {listed} FROM (SELECT *, row_number() OVER (PARTITION BY {partition} "
+                f"ORDER BY version_at DESC, batch_id DESC) AS version_rank FROM ({known})) WHERE version_rank = 1"
+            )
+        same = " AND ".join(f"known.{name} IS NOT DISTINCT FROM incoming.{name}" for name in names)
+        count = self.con.execute(f"SELECT count(*) FROM {incoming}").fetchone()
+        fresh = self.con.execute(
+            f"INSERT INTO {table} ({listed}, batch_id, version_at) "
+            f"SELECT DISTINCT {', '.join(f'incoming.{name}' for name in names)}, {batch_id}, TIMESTAMPTZ '{version_at.isoformat()}' "
+            f"FROM {incoming} AS incoming ANTI JOIN ({known}) AS known ON {same}"
+        ).fetchone()
+        return (fresh[0] if fresh else 0), (count[0] if count else 0)
+
+    def _insert_rejected(self, incoming: str, batch_id: int) -> tuple[int, int]:
+        names = ", ".join(_REJECTED)
+        same = " AND ".join(f"known.{name} = incoming.{name}" for name in _REJECTED)
+        self.con.execute(
+            f"INSERT INTO events.rejected SELECT DISTINCT {', '.join(f'incoming.{n}' for n in _REJECTED)}, {batch_id} "
+            f"FROM {incoming} AS incoming ANTI JOIN (SELECT {names} FROM events.rejected) AS known ON {same}"
+        )
+        counts = dict(
+            self.con.execute(
+                "SELECT kind, count(*) FROM events.rejected WHERE batch_id = ? GROUP BY kind", [batch_id]
+            ).fetchall()
+        )
+        return counts.get("rejected", 0), counts.get("set_aside", 0)
+
+    def _content_digest(self, table: str, batch_id: int) -> str:
+        row = self.con.execute(f"{_digest_query(table)} WHERE batch_id = {batch_id}").fetchone()
+        return f"{row[0]:x}-{row[1]:x}-{row[2]}" if row else ""
+
+    def verify(self, on_progress: Callable[[float], None] = lambda _done: None) -> int:
+        """Recompute every digest from what is stored.
+
+        Returns:
+          The number of batches found intact.
+
+        Raises:
+          LogError: Naming the first batch that is not what its digest says, or that is missing.
+        """
+        stored: dict[int, dict[str, str]] = {}
+        tables = ["rejected", *map(table_name, EVENT_TYPES)]
+        for done, table in enumerate(tables, start=1):
+            for batch_id, low, high, count in self.con.execute(
+                f"SELECT batch_id, {_digest_query(table).removeprefix('SELECT ')} GROUP BY batch_id"
+            ).fetchall():
+                stored.setdefault(batch_id, {})[table] = f"{low:x}-{high:x}-{count}"
+            on_progress(done / len(tables))
+        previous, last_id = "", 0
+        rows = self.con.execute("SELECT * FROM events.batches ORDER BY batch_id").fetchall()
+        for row in rows:
+            batch = Batch(*row[:12])
+            if batch.batch_id != last_id + 1:
+                raise LogError(f"batch {last_id + 1} is missing from events.batches: expected every number once")
+            if batch.previous_digest != previous or batch.digest != row[12]:
+                raise LogError(
+                    f"batch {batch.batch_id} ({batch.source}, {batch.source_window}): its record was changed after the fact"
+                )
+            if json.loads(batch.content_digests) != stored.pop(batch.batch_id, {}):
+                raise LogError(
+                    f"batch {batch.batch_id} ({batch.source}, {batch.source_window}): rows were added, changed or removed after the fact"
+                )
+            previous, last_id = row[12], batch.batch_id
+        if stored:
+            raise LogError(f"rows of batches {sorted(stored)} are stored, but events.batches does not know them")
+        return len(rows)
+
+    def last_batch_id(self, as_of: datetime | None = None) -> int:
+        """Number of the last batch recorded at or before an instant; 0 of an empty log."""
+        row = self.con.execute(
+            "SELECT coalesce(max(batch_id), 0) FROM events.batches WHERE recorded_at <= coalesce(?, recorded_at)",
+            [as_of],
+        ).fetchone()
+        return int(row[0]) if row else 0
+
+    def maintain(self) -> None:
+        """Merge small files and remove files that no snapshot needs. As-of answers never depend on old snapshots."""
+        with self._turn():
+            for call in (
+                "ducklake_flush_inlined_data('lake')",
+                "ducklake_merge_adjacent_files('lake')",
+                "ducklake_expire_snapshots('lake', older_than => now() - INTERVAL 1 DAY)",
+                "ducklake_cleanup_old_files('lake', older_than => now() - INTERVAL 1 DAY)",
+                "ducklake_delete_orphaned_files('lake', older_than => now() - INTERVAL 1 DAY)",
+            ):
+                self.con.execute(f"CALL {call}")
+
+
+class _Spool:
+    """What a source yielded, kept in DuckDB's temporary tables (which spill to disk) until the writer's turn comes."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+        self._con = con
+        self.types: list[type[Event]] = []
+        self.rejected = "temp.spool_rejected"
+        self.rows_read = self.rows_ignored = 0
+        listed = ", ".join(f"{name} VARCHAR" for name in _REJECTED)
+        con.execute(f"CREATE OR REPLACE TEMP TABLE spool_rejected ({listed})")
+
+    def table(self, event: type[Event]) -> str:
+        return f"temp.spool_{table_name(event)}"
+
+    def add(self, chunk: Chunk) -> None:
+        self.rows_read += chunk.rows_read
+        self.rows_ignored += chunk.rows_ignored
+        for event, frame in chunk.events.items():
+            if event not in self.types:
+                listed = ", ".join(f"{c.name} {c.unit.sql_type}" for c in columns(event))
+                self._con.execute(f"CREATE OR REPLACE TEMP TABLE spool_{table_name(event)} ({listed})")
+                self.types.append(event)
+            self._insert(self.table(event), frame)
+        self._insert(self.rejected, chunk.rejected)
+
+    def _insert(self, table: str, frame: pl.DataFrame) -> None:
+        if frame.height:
+            self._con.register("spool_frame", frame.to_arrow())
+            self._con.execute(f"INSERT INTO {table} BY NAME SELECT * FROM spool_frame")
+            self._con.unregister("spool_frame")
+
+    def close(self) -> None:
+        for name in ("spool_rejected", *(f"spool_{table_name(event)}" for event in self.types)):
+            self._con.execute(f"DROP TABLE IF EXISTS temp.{name}")
+
+
+def _digest_query(table: str) -> str:
+    """SELECT of a table's multiset digest: sums of both halves of each row's md5, and the count.
+
+    A sum does not depend on the order of rows, which files and engines do not keep.
+    """
+    by_name = {table_name(event): [c.name for c in columns(event)] + ["version_at"] for event in EVENT_TYPES}
+    names = by_name.get(table, list(_REJECTED))
+    text = "concat_ws(chr(31), " + ", ".join(f"coalesce(CAST({name} AS VARCHAR), chr(30))" for name in names) + ")"
+    return (
+        f"SELECT coalesce(sum(md5_number_lower({text})), 0), coalesce(sum(md5_number_upper({text})), 0), count(*) "
+        f"FROM events.{table}"
+    )

@@ -1,0 +1,180 @@
+"""Load, order and rebuild the SELECTs of ``sql/projections``: the path is the table, the header its contract.
+
+What a projection reads is parsed from its SQL, never declared. A partitioned one is rebuilt by the day: delete the window,
+insert the SELECT, in one transaction, so that twice is the same as once.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import sqlglot
+import yaml
+from sqlglot import exp
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    import duckdb
+
+SQL_FOLDER = Path(__file__).resolve().parents[1] / "sql"
+LAYERS = ("staged", "core", "marts")
+_HEADER = re.compile(r"\A\s*/\*\n(?P<yaml>.*?)\*/\n(?P<select>.*)\Z", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """One SELECT file.
+
+    Attributes:
+      name: ``layer.table``, from the path.
+      select: The SELECT; with ``$start`` and ``$end`` where it is partitioned.
+      grain: What one row is.
+      keys: Columns that identify a row.
+      partition_by: Column whose window is replaced; None: the whole table is replaced.
+      is_view: Stored as a view: cheap to define, computed when read or published.
+      comments: Comment of each column, where the header gives them.
+      units: Meaning of columns whose name does not say it.
+      invariants: Queries by name that return offending rows.
+      reads: Tables read, ``layer.table``.
+    """
+
+    name: str
+    select: str
+    grain: str
+    keys: tuple[str, ...]
+    partition_by: str | None
+    is_view: bool
+    comments: dict[str, str]
+    units: dict[str, str]
+    invariants: dict[str, str]
+    reads: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Rows that break an invariant: the first few, and what they break."""
+
+    projection: str
+    invariant: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+
+    def __str__(self) -> str:
+        """Say what broke, where, and show the rows."""
+        shown = "; ".join(
+            ", ".join(f"{c}={v}" for c, v in zip(self.columns, row, strict=True)) for row in self.rows[:3]
+        )
+        return f"{self.projection}: {self.invariant.replace('_', ' ')} does not hold: {shown}"
+
+
+def parse(name: str, text: str) -> Projection:
+    """Parse one projection file.
+
+    Raises:
+      ValueError: The header is missing or lacks a field; the message names the file and the field.
+    """
+    found = _HEADER.match(text)
+    header = yaml.safe_load(found["yaml"]) if found else None
+    missing = [field for field in ("grain", "keys", "units", "invariants") if field not in (header or {})]
+    if found is None or missing or "partition_by" not in header:
+        raise ValueError(f"sql/projections/{name.replace('.', '/')}.sql: header lacks {missing or ['partition_by']}")
+    select = found["select"].strip()
+    return Projection(
+        name=name,
+        select=select,
+        grain=header["grain"],
+        keys=tuple(header["keys"]),
+        partition_by=header["partition_by"],
+        is_view=header.get("stored") == "view",
+        comments=header.get("columns") or {},
+        units=header["units"] or {},
+        invariants=header["invariants"] or {},
+        reads=tables_read(select),
+    )
+
+
+def tables_read(select: str) -> frozenset[str]:
+    """Schema-qualified tables that a SELECT reads."""
+    tree = sqlglot.parse_one(select, dialect="duckdb")
+    return frozenset(f"{table.db}.{table.name}" for table in tree.find_all(exp.Table) if table.db)
+
+
+@cache
+def load(folder: Path = SQL_FOLDER / "projections") -> tuple[Projection, ...]:
+    """All projections, each after those it reads."""
+    found = {
+        name: parse(name, path.read_text(encoding="utf-8"))
+        for layer in LAYERS
+        for path in sorted((folder / layer).glob("*.sql"))
+        for name in [f"{layer}.{path.stem}"]
+    }
+    graph = {name: {read for read in one.reads if read in found} for name, one in found.items()}
+    return tuple(found[name] for name in TopologicalSorter(graph).static_order())
+
+
+def rebuild(con: duckdb.DuckDBPyConnection, projection: Projection, windows: list[tuple[datetime, datetime]]) -> int:
+    """Rebuild a projection over day windows (start inclusive, end exclusive), each in one transaction.
+
+    Returns:
+      Rows written; 0 for a view.
+    """
+    if projection.is_view:
+        con.execute(f"CREATE OR REPLACE VIEW {projection.name} AS {projection.select}")
+        return 0
+    if projection.partition_by is None:
+        con.execute(f"CREATE OR REPLACE TABLE {projection.name} AS {projection.select}")
+        row = con.execute(f"SELECT count(*) FROM {projection.name}").fetchone()
+        return int(row[0]) if row else 0
+    written = 0
+    _create_empty(con, projection)
+    for start, end in windows:
+        window = {"start": start, "end": end}
+        column = projection.partition_by
+        con.execute("BEGIN")
+        try:
+            con.execute(f"DELETE FROM {projection.name} WHERE {column} >= $start AND {column} < $end", window)
+            row = con.execute(f"INSERT INTO {projection.name} BY NAME {projection.select}", window).fetchone()
+        except BaseException:
+            con.execute("ROLLBACK")
+            raise
+        con.execute("COMMIT")
+        written += int(row[0]) if row else 0
+    return written
+
+
+def _create_empty(con: duckdb.DuckDBPyConnection, projection: Projection) -> None:
+    """Create a partitioned table without rows, its column types taken from the SELECT."""
+    layer, table = projection.name.split(".")
+    known = con.execute(
+        "SELECT 1 FROM information_schema.tables WHERE table_catalog = current_database() AND table_schema = ? AND table_name = ?",
+        [layer, table],
+    ).fetchone()
+    if known is None:
+        empty = projection.select.replace("$start", "TIMESTAMPTZ '1970-01-01 00:00:00+00'").replace(
+            "$end", "TIMESTAMPTZ '1970-01-01 00:00:00+00'"
+        )
+        con.execute(f"CREATE TABLE {projection.name} AS SELECT * FROM ({empty}) LIMIT 0")
+
+
+def violations(con: duckdb.DuckDBPyConnection, projection: Projection) -> list[Violation]:
+    """Check a projection's unique keys and its invariants over all that is stored."""
+    keys = ", ".join(projection.keys)
+    queries = dict(projection.invariants)
+    if not projection.is_view:
+        queries["keys_are_unique"] = (
+            f"SELECT {keys}, count(*) AS found FROM {projection.name} GROUP BY {keys} HAVING count(*) > 1"
+        )
+    found = []
+    for name, query in queries.items():
+        cursor = con.execute(f"SELECT * FROM ({query}) LIMIT 20")
+        rows = cursor.fetchall()
+        if rows:
+            columns = tuple(str(item[0]) for item in cursor.description or ())
+            found.append(Violation(projection.name, name, columns, tuple(rows)))
+    return found

@@ -1,0 +1,144 @@
+"""Which days new events touch: exactly those are rebuilt, however old they are.
+
+Every event type declares what it touches (``models/events.py``); this module turns that into UTC days. A bill touches the
+days of the lines it brings and of the lines it replaces; an attempt the days of all its versions.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from models.events import (
+    EVENT_TYPES,
+    BillDelivered,
+    ChargeBilled,
+    Event,
+    FxRateObserved,
+    GpuInventoried,
+    keys,
+    table_name,
+)
+
+if TYPE_CHECKING:
+    import duckdb
+
+MOST_WINDOW_DAYS = 8
+"""Longest stretch rebuilt in one transaction: bounds memory, whatever the history."""
+
+
+def known_span(con: duckdb.DuckDBPyConnection) -> tuple[datetime, datetime] | None:
+    """First and last day of what happened, as [start of the first day, end of the last day); None of an empty log."""
+    row = con.execute("""
+        select date_trunc('day', min(first_at)), date_trunc('day', max(last_at) - interval 1 second) + interval 1 day from (
+          select min(started_at) as first_at, max(coalesce(ended_at, started_at + interval 1 second)) as last_at from events.run_recorded
+          union all select min(sampled_at), max(sampled_at) + interval 1 second from events.gpu_sampled
+          union all select min(charge_period_start_at), max(charge_period_end_at) from events.charge_billed)
+    """).fetchone()
+    return (row[0].astimezone(UTC), row[1].astimezone(UTC)) if row and row[0] is not None else None
+
+
+def touched_days(
+    con: duckdb.DuckDBPyConnection, after_batch: int, span: tuple[datetime, datetime], known_until: datetime | None
+) -> list[datetime]:
+    """UTC days that batches after ``after_batch`` touch, ascending.
+
+    Args:
+      con: Connection with the ``events`` views.
+      after_batch: Last batch that the projections have seen; 0: none.
+      span: Result of ``known_span``.
+      known_until: End of the span at that time: what is still going on touches the days that came since.
+    """
+    queries = [_of_bills(after_batch)]
+    for event in EVENT_TYPES:
+        if event.touches and event not in (ChargeBilled, GpuInventoried, FxRateObserved):
+            queries.append(_of_event(event, after_batch))
+    queries.append(_of_everything_from(GpuInventoried, "effective_from_at", "effective_until_at", after_batch))
+    queries.append(_of_everything_from(FxRateObserved, "observed_at", "NULL", after_batch))
+    if known_until is not None and known_until < span[1]:
+        queries.append(_of_what_goes_on(known_until))
+    days = " UNION ".join(
+        "SELECT unnest(generate_series(greatest(date_trunc('day', CAST(from_at AS TIMESTAMPTZ)), $first), "
+        f"least(CAST(until_at AS TIMESTAMPTZ), $last - INTERVAL 1 DAY), INTERVAL 1 DAY)) AS touched_day FROM ({query})"
+        for query in queries
+    )
+    rows = con.execute(
+        f"SELECT DISTINCT touched_day FROM ({days}) ORDER BY touched_day", {"first": span[0], "last": span[1]}
+    ).fetchall()
+    return [row[0].astimezone(UTC) for row in rows]
+
+
+def windows(days: list[datetime]) -> list[tuple[datetime, datetime]]:
+    """Join consecutive days into windows of at most ``MOST_WINDOW_DAYS`` days.
+
+    >>> day = datetime(2026, 9, 1, tzinfo=UTC)
+    >>> [(a.day, b.day) for a, b in windows([day, day + timedelta(days=1), day + timedelta(days=5)])]
+    [(1, 3), (6, 7)]
+    """
+    found: list[tuple[datetime, datetime]] = []
+    for day in days:
+        after = day + timedelta(days=1)
+        if found and found[-1][1] == day and day - found[-1][0] < timedelta(days=MOST_WINDOW_DAYS):
+            found[-1] = (found[-1][0], after)
+        else:
+            found.append((day, after))
+    return found
+
+
+def _of_event(event: type[Event], after_batch: int) -> str:
+    """Spans (from_at, until_at) of the new rows of an event type, and of all versions of the same facts."""
+    start, end = event.touches or ("", None)
+    table = f"events.{table_name(event)}"
+    until = f"coalesce({end}, $last)" if end else "$last"
+    if event.partition_by is None:
+        start = f"date_trunc('month', {start})"
+    versions = ""
+    if end and end not in keys(event) and end != start:
+        on_key = " AND ".join(f"fresh.{key} = one.{key}" for key in keys(event))
+        versions = f" OR EXISTS (SELECT 1 FROM {table} AS fresh WHERE fresh.batch_id > {after_batch} AND {on_key})"
+    if after_batch == 0 or not versions:
+        return f"SELECT DISTINCT {_day(start)} AS from_at, {_day(until)} AS until_at FROM {table} AS one WHERE batch_id > {after_batch}"
+    return f"SELECT DISTINCT {_day(start)} AS from_at, {_day(until)} AS until_at FROM {table} AS one WHERE batch_id > {after_batch}{versions}"
+
+
+def _day(expression: str) -> str:
+    return f"date_trunc('day', {expression})"
+
+
+def _of_bills(after_batch: int) -> str:
+    """Lines of every delivery of a bill that was delivered anew, and the bill's first day, where its residue stands."""
+    fresh = (
+        f"SELECT issuer, billing_account_id, billing_period_month FROM events.{table_name(BillDelivered)} "
+        f"WHERE batch_id > {after_batch}"
+    )
+    same_bill = (
+        "fresh.issuer = c.issuer AND fresh.billing_account_id = c.billing_account_id "
+        "AND fresh.billing_period_month = c.billing_period_month"
+    )
+    return (
+        f"SELECT DISTINCT {_day('charge_period_start_at')} AS from_at, {_day('charge_period_end_at')} AS until_at "
+        f"FROM events.charge_billed AS c WHERE EXISTS (SELECT 1 FROM ({fresh}) AS fresh WHERE {same_bill}) "
+        f"UNION SELECT CAST(billing_period_month AS TIMESTAMPTZ), CAST(billing_period_month AS TIMESTAMPTZ) FROM ({fresh})"
+    )
+
+
+def _of_everything_from(event: type[Event], start: str, end: str, after_batch: int) -> str:
+    """Spans of an event that also decides where older, longer charges go: widened to the charges it overlaps."""
+    table = f"events.{table_name(event)}"
+    return (
+        f"SELECT least(date_trunc('month', one.{start}), (SELECT min(c.charge_period_start_at) FROM events.charge_billed AS c "
+        f"WHERE c.charge_period_end_at > one.{start} AND c.charge_period_start_at < one.{start} "
+        f"OR CAST(c.billing_period_month AS TIMESTAMPTZ) = one.{start})) AS from_at, "
+        f"coalesce({end}, $last) AS until_at FROM {table} AS one WHERE one.batch_id > {after_batch}"
+    )
+
+
+def _of_what_goes_on(known_until: datetime) -> str:
+    """Days since the last build that attempts still running, nodes and assets reach into without any new event."""
+    since = f"TIMESTAMPTZ '{known_until.isoformat()}'"
+    return (
+        f"SELECT {since} AS from_at, $last AS until_at WHERE "
+        "EXISTS (SELECT 1 FROM events.run_recorded WHERE ended_at IS NULL) "
+        f"OR EXISTS (SELECT 1 FROM events.gpu_inventoried WHERE coalesce(effective_until_at, $last) > {since}) "
+        f"OR EXISTS (SELECT 1 FROM events.asset_recorded WHERE coalesce(retired_at, $last) > {since})"
+    )

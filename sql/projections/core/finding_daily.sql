@@ -1,0 +1,119 @@
+/*
+grain: one row per day and thing a person should look at
+keys: [finding_day, kind, subject]
+partition_by: finding_day
+units: {amount: in the unit that the kind's explanation names}
+invariants: {}
+*/
+-- What is found by the day; marts.findings adds it up and explains it.
+with no_owner as (
+  select o.use_day as finding_day, 'account_without_owner' as kind, concat_ws('/', o.cluster, o.team) as subject,
+    cast(sum(o.share_seconds) as double) / 15120000 as amount
+  from core.owner_daily as o
+  where o.business_unit = 'Unassigned' and o.use_day >= $start and o.use_day < $end
+  group by o.use_day, o.cluster, o.team
+),
+no_price as (
+  select date_trunc('day', use_hour) as finding_day, 'usage_without_price' as kind,
+    concat_ws('/', cluster, case when node = '' then '(no node named)' else node end) as subject,
+    cast(sum(share_seconds) as double) / 15120000 as amount
+  from core.cost_hourly
+  where cost_micros is null and bucket = 'allocated' and use_hour >= $start and use_hour < $end
+  group by date_trunc('day', use_hour), cluster, node
+),
+over_subscribed as (
+  select date_trunc('day', use_hour) as finding_day, 'over_subscribed' as kind, concat_ws('/', cluster, node) as subject,
+    cast(-sum(share_seconds) as double) / 15120000 as amount
+  from core.bucket_hourly
+  where bucket = 'over_subscribed' and use_hour >= $start and use_hour < $end
+  group by date_trunc('day', use_hour), cluster, node
+),
+with_telemetry as (
+  select distinct cluster from core.activity_hourly
+),
+gap as (
+  select date_trunc('day', b.use_hour) as finding_day, 'telemetry_gap' as kind, concat_ws('/', b.cluster, b.node) as subject,
+    cast(sum(b.share_seconds) as double) / 15120000 as amount
+  from core.bucket_hourly as b
+  join with_telemetry as t on t.cluster = b.cluster
+  where b.bucket = 'allocated_unmeasured' and b.use_hour >= $start and b.use_hour < $end
+  group by date_trunc('day', b.use_hour), b.cluster, b.node
+  having sum(b.share_seconds) >= 15120000
+),
+seen_only as (
+  select date_trunc('day', use_hour) as finding_day, 'capacity_from_telemetry' as kind, concat_ws('/', cluster, node) as subject,
+    cast(sum(capacity_share_seconds) as double) / 15120000 as amount
+  from core.capacity_hourly
+  where not is_inventoried and use_hour >= $start and use_hour < $end
+  group by date_trunc('day', use_hour), cluster, node
+),
+outside as (
+  select date_trunc('day', a.use_hour) as finding_day, 'activity_outside_allocation' as kind, concat_ws('/', a.cluster, a.node) as subject,
+    cast(sum(bit_count(a.active_mask) * 60) as double) / 3600 as amount
+  from core.activity_hourly as a
+  where a.active_mask <> 0 and a.use_hour >= $start and a.use_hour < $end
+    and not exists (select 1 from core.run_hourly as r where r.cluster = a.cluster and r.node = a.node and r.use_hour = a.use_hour)
+  group by date_trunc('day', a.use_hour), a.cluster, a.node
+),
+unmatched as (
+  select date_trunc('day', charge_period_start_at) as finding_day, 'charge_without_node' as kind,
+    concat_ws(' ', split_part(bill, '/', 1), coalesce(resource_id, service_name, charge_description, '(nothing named)')) as subject,
+    cast(sum(effective_micros) as double) / 1000000 as amount
+  from core.charge
+  where placed_as = 'unmatched' and charge_id not like 'rounding/%' and charge_period_start_at >= $start and charge_period_start_at < $end
+  group by date_trunc('day', charge_period_start_at),
+    concat_ws(' ', split_part(bill, '/', 1), coalesce(resource_id, service_name, charge_description, '(nothing named)'))
+),
+unused as (
+  select date_trunc('day', charge_period_start_at) as finding_day, 'unused_commitment' as kind, split_part(bill, '/', 1) as subject,
+    cast(sum(effective_micros) as double) / 1000000 as amount
+  from core.charge
+  where placed_as = 'unused_commitment' and charge_period_start_at >= $start and charge_period_start_at < $end
+  group by date_trunc('day', charge_period_start_at), split_part(bill, '/', 1)
+),
+no_rate as (
+  select date_trunc('day', charge_period_start_at) as finding_day, 'missing_exchange_rate' as kind,
+    concat_ws(' ', currency, strftime(billing_period_month, '%Y-%m')) as subject,
+    cast(sum(effective_amount) as double) as amount
+  from staged.charge
+  where fx_rate is null and charge_period_start_at >= $start and charge_period_start_at < $end
+  group by date_trunc('day', charge_period_start_at), concat_ws(' ', currency, strftime(billing_period_month, '%Y-%m'))
+),
+negative as (
+  select date_trunc('day', charge_period_start_at) as finding_day, 'negative_usage' as kind,
+    concat_ws(' ', issuer, coalesce(resource_id, charge_description, service_name, '(nothing named)')) as subject,
+    cast(sum(coalesce(consumed_quantity, pricing_quantity)) as double) as amount
+  from staged.charge
+  where charge_category = 'Usage' and charge_class is null and coalesce(consumed_quantity, pricing_quantity) < 0
+    and charge_period_start_at >= $start and charge_period_start_at < $end
+  group by date_trunc('day', charge_period_start_at),
+    concat_ws(' ', issuer, coalesce(resource_id, charge_description, service_name, '(nothing named)'))
+),
+endless as (
+  select date_trunc('day', started_at) as finding_day, 'run_without_end' as kind, concat_ws('/', cluster, run_id) as subject, 1.0 as amount
+  from staged.run
+  where is_final and ended_at is null and started_at >= $start and started_at < $end
+  group by date_trunc('day', started_at), cluster, run_id
+),
+unknown_card as (
+  select date_trunc('day', r.started_at) as finding_day, 'mig_card_unknown' as kind, concat_ws('/', r.cluster, p.node, p.mig_profile) as subject,
+    cast(count(*) as double) as amount
+  from staged.run as r
+  join events.run_placed as p on p.placement_id = r.placement_id
+  where p.mig_profile is not null and r.started_at >= $start and r.started_at < $end
+    and not exists (select 1 from staged.gpu_inventory as i where i.cluster = r.cluster and i.node = p.node and i.mig_profile = p.mig_profile)
+    and not exists (select 1 from reference.mig_weight as w where w.gpu_model = p.gpu_model and w.mig_profile = p.mig_profile)
+  group by date_trunc('day', r.started_at), r.cluster, p.node, p.mig_profile
+)
+select finding_day, kind, subject, amount from no_owner
+union all select finding_day, kind, subject, amount from no_price
+union all select finding_day, kind, subject, amount from over_subscribed
+union all select finding_day, kind, subject, amount from gap
+union all select finding_day, kind, subject, amount from seen_only
+union all select finding_day, kind, subject, amount from outside
+union all select finding_day, kind, subject, amount from unmatched
+union all select finding_day, kind, subject, amount from unused
+union all select finding_day, kind, subject, amount from no_rate
+union all select finding_day, kind, subject, amount from negative
+union all select finding_day, kind, subject, amount from endless
+union all select finding_day, kind, subject, amount from unknown_card
