@@ -10,8 +10,6 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from models.apportion import apportion
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import date
@@ -124,11 +122,3 @@ def obstacles(coverage: Coverage, least_priced: Decimal, least_measured: Decimal
         )
     return found
 
-
-def chargeable(weights: Mapping[str, int], total_micros: int) -> dict[str, int]:
-    """Split a pool among teams by weight; with no weight at all the pool stays with the platform.
-
-    >>> chargeable({"a": 0, "b": 0}, 10)
-    {'platform': 10}
-    """
-    return apportion(total_micros, dict(weights)) if any(weights.values()) else {"platform": total_micros}

@@ -14,12 +14,12 @@ with no_owner as (
   group by o.use_day, o.cluster, o.team
 ),
 no_price as (
-  select date_trunc('day', use_hour) as finding_day, 'usage_without_price' as kind,
+  select use_day as finding_day, 'usage_without_price' as kind,
     concat_ws('/', cluster, case when node = '' then '(no node named)' else node end) as subject,
-    cast(sum(share_seconds) as double) / 15120000 as amount
-  from core.cost_hourly
-  where cost_micros is null and bucket = 'allocated' and use_hour >= $start and use_hour < $end
-  group by date_trunc('day', use_hour), cluster, node
+    cast(sum(unpriced_share_seconds) as double) / 15120000 as amount
+  from core.cost_daily
+  where unpriced_share_seconds > 0 and bucket = 'allocated' and use_day >= $start and use_day < $end
+  group by use_day, cluster, node
 ),
 over_subscribed as (
   select date_trunc('day', use_hour) as finding_day, 'over_subscribed' as kind, concat_ws('/', cluster, node) as subject,

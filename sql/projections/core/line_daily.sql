@@ -16,7 +16,8 @@ invariants:
 with pool as (
   select p.cost_day, p.cluster, p.pool, p.share_seconds, p.cost_micros, coalesce(y.value, d.value) as policy
   from core.pool_daily as p
-  left join staged.policy as y on y.policy = 'distribute' and y.subject = p.pool and y.from_at <= p.cost_day and y.until_at > p.cost_day
+  left join staged.policy as y on y.policy = 'distribute' and y.subject = p.pool and y.from_at < p.cost_day + interval 1 day
+    and y.until_at >= p.cost_day + interval 1 day
   join reference.policy_default as d on d.policy = 'distribute'
   where p.cost_day >= $start and p.cost_day < $end
 ),
@@ -31,13 +32,14 @@ weight as (
   union all
   select distinct p.cost_day, p.cluster, p.pool, o.business_unit, o.team, o.project, 1
   from pool as p
-  join payer as o on o.from_at <= p.cost_day and o.until_at > p.cost_day
+  join payer as o on o.from_at < p.cost_day + interval 1 day and o.until_at >= p.cost_day + interval 1 day
   where p.policy = 'even'
   union all
   select distinct p.cost_day, p.cluster, p.pool, o.business_unit, o.team, '', cast(w.value as bigint)
   from pool as p
-  join staged.policy as w on w.policy = 'fixed_weight' and w.from_at <= p.cost_day and w.until_at > p.cost_day
-  join payer as o on o.team = w.subject and o.from_at <= p.cost_day and o.until_at > p.cost_day
+  join staged.policy as w on w.policy = 'fixed_weight' and w.from_at < p.cost_day + interval 1 day
+    and w.until_at >= p.cost_day + interval 1 day
+  join payer as o on o.team = w.subject and o.from_at < p.cost_day + interval 1 day and o.until_at >= p.cost_day + interval 1 day
   where p.policy = 'fixed'
 ),
 claim as (

@@ -27,9 +27,9 @@ part as (
       - cast(size_micros as hugeint) * from_seconds // whole_seconds) as bigint) as cost_micros
   from daily
   union all
-  select date_trunc('day', use_hour), cluster, bucket, share_seconds, cost_micros
-  from core.cost_hourly
-  where bucket <> 'allocated' and use_hour >= $start and use_hour < $end
+  select use_day, cluster, bucket, share_seconds, case when share_seconds > unpriced_share_seconds then priced_micros end
+  from core.cost_daily
+  where bucket <> 'allocated' and use_day >= $start and use_day < $end
 )
 select cost_day, cluster, pool, cast(sum(share_seconds) as bigint) as share_seconds, cast(sum(cost_micros) as bigint) as cost_micros
 from part

@@ -15,11 +15,11 @@ columns:
 invariants: {}
 */
 with daily as (
-  select date_trunc('day', use_hour) as use_day, cluster, node, gpu_model, bucket,
+  select use_day, cluster, node, gpu_model, bucket,
     cast(sum(share_seconds) as bigint) as share_seconds, cast(sum(cost_micros) as bigint) as cost_micros
-  from core.bucket_cost_hourly
-  where use_hour >= $start and use_hour < $end
-  group by date_trunc('day', use_hour), cluster, node, gpu_model, bucket
+  from core.bucket_cost_daily
+  where use_day >= $start and use_day < $end
+  group by use_day, cluster, node, gpu_model, bucket
 ),
 running as (
   select use_day, cluster, node, gpu_model, bucket, share_seconds, cost_micros,
@@ -28,7 +28,7 @@ running as (
       rows between unbounded preceding and current row) as bigint) as until_share_seconds
   from daily
 )
-select use_day, cluster, node, gpu_model, bucket,
+select cast(use_day as date) as use_day, cluster, node, gpu_model, bucket,
   cast(cast((until_share_seconds * 10000 + 7560000) // 15120000
     - ((until_share_seconds - share_seconds) * 10000 + 7560000) // 15120000 as decimal(18, 0))
     * cast(0.0001 as decimal(5, 4)) as decimal(18, 4)) as gpu_hours,

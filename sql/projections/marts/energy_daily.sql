@@ -14,9 +14,9 @@ columns:
   energy_joules: mean power times the seconds seen
 invariants: {}
 */
-select date_trunc('day', use_hour) as use_day, cluster, node, gpu_uuid, max(gpu_model) as gpu_model,
+select cast(date_trunc('day', use_hour) as date) as use_day, cluster, node, gpu_uuid, max(gpu_model) as gpu_model,
   cast(sum(seen_seconds) as bigint) as seen_seconds, avg(board_power_watts) as board_power_watts,
   sum(energy_joules) as energy_joules
 from core.energy_hourly
 where use_hour >= $start and use_hour < $end
-group by date_trunc('day', use_hour), cluster, node, gpu_uuid
+group by cast(date_trunc('day', use_hour) as date), cluster, node, gpu_uuid

@@ -29,7 +29,7 @@ with attempt as (
     cast(sum(share_seconds) as bigint) as share_seconds,
     cast(sum(cost_micros) as bigint) as cost_micros,
     count(*) filter (where cost_micros is null) as unpriced_count
-  from core.cost_hourly
+  from core.cost_daily
   where bucket = 'allocated'
   group by cluster, run_id, started_at
 ),

@@ -29,7 +29,7 @@ running as (
       rows between unbounded preceding and current row) as bigint) as until_share_seconds
   from daily
 )
-select r.use_day, r.cluster, r.account,
+select cast(r.use_day as date) as use_day, r.cluster, r.account,
   coalesce(own.team, shared.team, case when r.account = '' then '(no account)' else r.account end) as team,
   r.gpu_model, r.final_state,
   cast(cast((r.until_share_seconds * 10000 + 7560000) // 15120000
@@ -38,6 +38,6 @@ select r.use_day, r.cluster, r.account,
   r.share_seconds
 from running as r
 left join staged.ownership as own on own.cluster = r.cluster and own.account = r.account
-  and own.from_at <= r.use_day and own.until_at > r.use_day
+  and own.from_at < r.use_day + interval 1 day and own.until_at >= r.use_day + interval 1 day
 left join staged.ownership as shared on shared.cluster = '*' and shared.account = r.account
-  and shared.from_at <= r.use_day and shared.until_at > r.use_day
+  and shared.from_at < r.use_day + interval 1 day and shared.until_at >= r.use_day + interval 1 day
