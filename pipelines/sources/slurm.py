@@ -52,7 +52,7 @@ OPEN_STATES = {"PENDING": "PD", "RUNNING": "R", "SUSPENDED": "S", "COMPLETING": 
                "REQUEUE_HOLD": "RH", "SPECIAL_EXIT": "SE"}  # fmt: skip
 FINAL_STATES = {"COMPLETED": "CD", "CANCELLED": "CA", "FAILED": "F", "TIMEOUT": "TO", "NODE_FAIL": "NF",
                 "PREEMPTED": "PR", "OUT_OF_MEMORY": "OOM", "BOOT_FAIL": "BF", "DEADLINE": "DL", "REQUEUED": "RQ",
-                "RESIZING": "RS", "REVOKED": "RV", "LAUNCH_FAILED": "LF", "RECONFIG_FAIL": "RC"}  # fmt: skip
+                "RESIZING": "RS", "REVOKED": "RV", "LAUNCH_FAILED": "LF", "RECONFIG_FAIL": "RECONFIG_FAIL"}  # fmt: skip
 """States with their short codes (man squeue, "JOB STATE CODES"). A REQUEUED or RESIZING record's attempt is over."""
 
 _LONG_STATES = {code: state for state, code in {**OPEN_STATES, **FINAL_STATES}.items()}
