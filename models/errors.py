@@ -1,6 +1,5 @@
 """Errors that a person sees, drawn as a tree.
 
-
 GpuLedgerError
 ├── UsageError      the command or setting is wrong: exit code 2
 ├── SourceError     an outside system or file cannot be read at all

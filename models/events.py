@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, fields
-from functools import cache
 from typing import Any, ClassVar, get_args, get_type_hints
 
 import polars as pl
@@ -22,6 +21,7 @@ import polars as pl
 from models.units import (
     Amount,
     Count,
+    Effectiveness,
     Flag,
     Instant,
     Joules,
@@ -256,7 +256,9 @@ class AssetRecorded(Event):
     residual_amount: Amount = _col("value left at the end of its life")
     currency: Text = _col("ISO 4217")
     power_watts: Watts | None = _col("power it draws, at the wall")
-    power_usage_effectiveness: Quantity | None = _col("facility power / IT power; NULL counts as stated at the wall")
+    power_usage_effectiveness: Effectiveness | None = _col(
+        "facility power / IT power; NULL counts as stated at the wall"
+    )
     energy_price_amount: Amount | None = _col("price of one kWh in the asset's currency")
     monthly_fee_amount: Amount | None = _col("colocation, support and other fees a month")
 
@@ -351,9 +353,7 @@ def table_name(event: type[Event]) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", event.__name__).lower()
 
 
-@cache
-def columns(event: type[Event]) -> tuple[Column, ...]:
-    """Declared columns of an event type, in order, without the log's own."""
+def _declared(event: type[Event]) -> tuple[Column, ...]:
     hints = get_type_hints(event, include_extras=True)
     found = []
     for item in fields(event):
@@ -363,6 +363,14 @@ def columns(event: type[Event]) -> tuple[Column, ...]:
         is_nullable = annotated is not hints[item.name]
         found.append(Column(item.name, unit, item.metadata["key"], is_nullable, item.metadata["doc"]))
     return tuple(found)
+
+
+_COLUMNS = {event: _declared(event) for event in EVENT_TYPES}
+
+
+def columns(event: type[Event]) -> tuple[Column, ...]:
+    """Declared columns of an event type, in order, without the log's own."""
+    return _COLUMNS[event]
 
 
 def keys(event: type[Event]) -> tuple[str, ...]:

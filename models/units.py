@@ -53,6 +53,9 @@ Amount = Annotated[Decimal, Unit("DECIMAL(38,12)", pl.Decimal(38, 12), "_amount"
 Quantity = Annotated[
     Decimal, Unit("DECIMAL(38,12)", pl.Decimal(38, 12), "_quantity", "a quantity in the source's unit")
 ]
+Effectiveness = Annotated[
+    Decimal, Unit("DECIMAL(38,12)", pl.Decimal(38, 12), "_effectiveness", "facility power / IT power")
+]
 Rate = Annotated[Decimal, Unit("DECIMAL(18,9)", pl.Decimal(18, 9), "_rate", "factor between two currencies")]
 Ratio = Annotated[float, Unit("DOUBLE", pl.Float64(), "_ratio", "0 to 1; names its counter")]
 Watts = Annotated[float, Unit("DOUBLE", pl.Float64(), "_watts", "watts")]

@@ -1,0 +1,201 @@
+CREATE TABLE IF NOT EXISTS events.run_recorded (
+  cluster VARCHAR NOT NULL,
+  run_id VARCHAR NOT NULL,
+  started_at TIMESTAMPTZ NOT NULL,
+  display_id VARCHAR,
+  run_name VARCHAR,
+  account VARCHAR,
+  user_name VARCHAR,
+  partition VARCHAR,
+  qos VARCHAR,
+  submitted_at TIMESTAMPTZ,
+  ended_at TIMESTAMPTZ,
+  state VARCHAR NOT NULL,
+  is_final BOOLEAN NOT NULL,
+  exit_code VARCHAR,
+  placement_id VARCHAR,
+  batch_id BIGINT NOT NULL,
+  version_at TIMESTAMPTZ NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS events.run_placed (
+  placement_id VARCHAR NOT NULL,
+  node VARCHAR NOT NULL,
+  gpu_type VARCHAR NOT NULL,
+  gpu_model VARCHAR,
+  mig_profile VARCHAR,
+  device_count BIGINT NOT NULL,
+  device_shares BIGINT,
+  batch_id BIGINT NOT NULL,
+  version_at TIMESTAMPTZ NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS events.gpu_inventoried (
+  cluster VARCHAR NOT NULL,
+  node VARCHAR NOT NULL,
+  gpu_model VARCHAR NOT NULL,
+  mig_layout VARCHAR NOT NULL,
+  mig_profile VARCHAR NOT NULL,
+  effective_from_at TIMESTAMPTZ NOT NULL,
+  effective_until_at TIMESTAMPTZ,
+  card_count BIGINT NOT NULL,
+  slices_per_card_count BIGINT NOT NULL,
+  resource_id VARCHAR,
+  capacity_type VARCHAR,
+  batch_id BIGINT NOT NULL,
+  version_at TIMESTAMPTZ NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS events.node_state_changed (
+  cluster VARCHAR NOT NULL,
+  node VARCHAR NOT NULL,
+  changed_at TIMESTAMPTZ NOT NULL,
+  state VARCHAR NOT NULL,
+  reason VARCHAR,
+  batch_id BIGINT NOT NULL,
+  version_at TIMESTAMPTZ NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS events.gpu_sampled (
+  cluster VARCHAR NOT NULL,
+  gpu_uuid VARCHAR NOT NULL,
+  mig_instance VARCHAR NOT NULL,
+  sampled_at TIMESTAMPTZ NOT NULL,
+  node VARCHAR NOT NULL,
+  gpu_index VARCHAR,
+  gpu_model VARCHAR,
+  mig_profile VARCHAR,
+  interval_seconds BIGINT NOT NULL,
+  gpu_util_ratio DOUBLE,
+  sm_active_ratio DOUBLE,
+  gr_engine_active_ratio DOUBLE,
+  tensor_active_ratio DOUBLE,
+  framebuffer_used_mib DOUBLE,
+  board_power_watts DOUBLE,
+  board_energy_joules DOUBLE,
+  holder VARCHAR,
+  batch_id BIGINT NOT NULL,
+  version_at TIMESTAMPTZ NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS events.bill_delivered (
+  issuer VARCHAR NOT NULL,
+  billing_account_id VARCHAR NOT NULL,
+  billing_period_month DATE NOT NULL,
+  content_id VARCHAR NOT NULL,
+  line_count BIGINT NOT NULL,
+  billed_amount DECIMAL(38,12),
+  effective_amount DECIMAL(38,12),
+  currency VARCHAR,
+  focus_version VARCHAR,
+  batch_id BIGINT NOT NULL,
+  version_at TIMESTAMPTZ NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS events.charge_billed (
+  content_id VARCHAR NOT NULL,
+  line_digest VARCHAR NOT NULL,
+  line_ordinal BIGINT NOT NULL,
+  issuer VARCHAR NOT NULL,
+  billing_account_id VARCHAR NOT NULL,
+  billing_period_month DATE NOT NULL,
+  invoice_id VARCHAR,
+  provider VARCHAR,
+  sub_account_id VARCHAR,
+  charge_category VARCHAR NOT NULL,
+  charge_class VARCHAR,
+  charge_description VARCHAR,
+  charge_period_start_at TIMESTAMPTZ NOT NULL,
+  charge_period_end_at TIMESTAMPTZ NOT NULL,
+  service_category VARCHAR,
+  service_name VARCHAR,
+  sku_id VARCHAR,
+  region_id VARCHAR,
+  resource_id VARCHAR,
+  resource_name VARCHAR,
+  pricing_category VARCHAR,
+  pricing_quantity DECIMAL(38,12),
+  pricing_unit VARCHAR,
+  consumed_quantity DECIMAL(38,12),
+  commitment_discount_id VARCHAR,
+  commitment_discount_status VARCHAR,
+  billed_amount DECIMAL(38,12) NOT NULL,
+  effective_amount DECIMAL(38,12) NOT NULL,
+  list_amount DECIMAL(38,12),
+  contracted_amount DECIMAL(38,12),
+  currency VARCHAR NOT NULL,
+  tags VARCHAR,
+  batch_id BIGINT NOT NULL,
+  version_at TIMESTAMPTZ NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS events.asset_recorded (
+  asset_id VARCHAR NOT NULL,
+  cluster VARCHAR NOT NULL,
+  node VARCHAR,
+  in_service_at TIMESTAMPTZ NOT NULL,
+  retired_at TIMESTAMPTZ,
+  life_months_count BIGINT NOT NULL,
+  purchase_amount DECIMAL(38,12) NOT NULL,
+  residual_amount DECIMAL(38,12) NOT NULL,
+  currency VARCHAR NOT NULL,
+  power_watts DOUBLE,
+  power_usage_effectiveness DECIMAL(38,12),
+  energy_price_amount DECIMAL(38,12),
+  monthly_fee_amount DECIMAL(38,12),
+  batch_id BIGINT NOT NULL,
+  version_at TIMESTAMPTZ NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS events.fx_rate_observed (
+  currency VARCHAR NOT NULL,
+  reporting_currency VARCHAR NOT NULL,
+  observed_at TIMESTAMPTZ NOT NULL,
+  fx_rate DECIMAL(18,9) NOT NULL,
+  batch_id BIGINT NOT NULL,
+  version_at TIMESTAMPTZ NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS events.ownership_assigned (
+  cluster VARCHAR NOT NULL,
+  account VARCHAR NOT NULL,
+  effective_from_at TIMESTAMPTZ NOT NULL,
+  project VARCHAR,
+  team VARCHAR NOT NULL,
+  business_unit VARCHAR NOT NULL,
+  batch_id BIGINT NOT NULL,
+  version_at TIMESTAMPTZ NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS events.policy_set (
+  policy VARCHAR NOT NULL,
+  subject VARCHAR NOT NULL,
+  effective_from_at TIMESTAMPTZ NOT NULL,
+  value VARCHAR NOT NULL,
+  batch_id BIGINT NOT NULL,
+  version_at TIMESTAMPTZ NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS events.period_closed (
+  period_month DATE NOT NULL,
+  closed_at TIMESTAMPTZ NOT NULL,
+  log_batch_id BIGINT NOT NULL,
+  billed_micros BIGINT NOT NULL,
+  postings_digest VARCHAR NOT NULL,
+  batch_id BIGINT NOT NULL,
+  version_at TIMESTAMPTZ NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS events.posting_made (
+  charge_month DATE NOT NULL,
+  posted_month DATE NOT NULL,
+  business_unit VARCHAR NOT NULL,
+  team VARCHAR NOT NULL,
+  project VARCHAR NOT NULL,
+  cost_kind VARCHAR NOT NULL,
+  usage_share_seconds BIGINT NOT NULL,
+  cost_micros BIGINT NOT NULL,
+  batch_id BIGINT NOT NULL,
+  version_at TIMESTAMPTZ NOT NULL
+);
+
