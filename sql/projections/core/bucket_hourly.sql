@@ -47,8 +47,8 @@ pool as (
 ),
 measured as (
   select p.cluster, p.node, p.gpu_model, p.mig_profile, p.use_hour,
-    cast(sum(bit_count(a.measured_mask) * 60 * p.device_shares) as bigint) as measured,
-    cast(sum(bit_count(a.active_mask) * 60 * p.device_shares) as bigint) as active
+    cast(sum(cast(bit_count(a.measured_mask) as bigint) * 60 * p.device_shares) as bigint) as measured,
+    cast(sum(cast(bit_count(a.active_mask) as bigint) * 60 * p.device_shares) as bigint) as active
   from pool as p
   join core.activity_hourly as a on a.cluster = p.cluster and a.node = p.node and a.use_hour = p.use_hour
     and coalesce(a.mig_profile, '') = p.mig_profile

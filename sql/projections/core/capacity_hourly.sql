@@ -46,7 +46,7 @@ seen as (
   select a.cluster, a.node, coalesce(a.gpu_model, 'unknown') as gpu_model, coalesce(a.mig_profile, '') as mig_profile,
     a.use_hour, coalesce(w.max_shares, n.compute_shares, 4200) as device_shares,
     cast(count(*) as bigint) as device_count,
-    cast(sum(bit_count(a.seen_mask) * 60) as bigint) as seen_seconds
+    cast(sum(cast(bit_count(a.seen_mask) as bigint) * 60) as bigint) as seen_seconds
   from core.activity_hourly as a
   left join reference.mig_weight as w on w.gpu_model = a.gpu_model and w.mig_profile = a.mig_profile
   left join reference.named_weight as n on n.mig_profile = a.mig_profile

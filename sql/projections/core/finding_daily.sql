@@ -49,7 +49,7 @@ seen_only as (
 ),
 outside as (
   select date_trunc('day', a.use_hour) as finding_day, 'activity_outside_allocation' as kind, concat_ws('/', a.cluster, a.node) as subject,
-    cast(sum(bit_count(a.active_mask) * 60) as double) / 3600 as amount
+    cast(sum(cast(bit_count(a.active_mask) as bigint) * 60) as double) / 3600 as amount
   from core.activity_hourly as a
   where a.active_mask <> 0 and a.use_hour >= $start and a.use_hour < $end
     and not exists (select 1 from core.run_hourly as r where r.cluster = a.cluster and r.node = a.node and r.use_hour = a.use_hour)

@@ -55,8 +55,8 @@ from exploded
 group by cluster, run_id, started_at, account, node, gpu_model, mig_profile, use_hour
 union all
 select a.cluster, a.holder, date_trunc('day', a.use_hour), split_part(a.holder, '/', 1), a.node, c.gpu_model, c.mig_profile,
-  a.use_hour, cast(sum(bit_count(a.held_mask) * 60) as bigint),
-  cast(sum(bit_count(a.held_mask) * 60 * c.device_shares) as bigint)
+  a.use_hour, cast(sum(cast(bit_count(a.held_mask) as bigint) * 60) as bigint),
+  cast(sum(cast(bit_count(a.held_mask) as bigint) * 60 * c.device_shares) as bigint)
 from core.activity_hourly as a
 join core.capacity_hourly as c on c.cluster = a.cluster and c.node = a.node and c.use_hour = a.use_hour
   and c.gpu_model = coalesce(a.gpu_model, 'unknown') and c.mig_profile = coalesce(a.mig_profile, '')
