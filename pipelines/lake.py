@@ -106,8 +106,11 @@ def connect(settings: Settings, database: str = ":memory:") -> duckdb.DuckDBPyCo
     catalog = (
         f"postgres:{settings.catalog}" if settings.catalog else f"sqlite:{settings.home / 'lake' / 'catalog.sqlite'}"
     )
+    # The catalogue remembers where its data lies; a home that was moved or restored elsewhere takes its data along.
+    moves = not settings.catalog and Path(settings.data_path).is_relative_to(settings.home)
     con.execute(
-        f"ATTACH 'ducklake:{catalog}' AS lake (DATA_PATH '{settings.data_path}', DATA_INLINING_ROW_LIMIT {INLINED_ROWS})"
+        f"ATTACH 'ducklake:{catalog}' AS lake (DATA_PATH '{settings.data_path}', OVERRIDE_DATA_PATH {moves}, "
+        f"DATA_INLINING_ROW_LIMIT {INLINED_ROWS})"
     )
     return con
 
