@@ -49,7 +49,13 @@ class Chunk:
 
 def rejected_row(source: str, position: str, reason: str, raw_text: str, kind: str = "rejected") -> dict[str, str]:
     """One row for ``REJECTED_SCHEMA``."""
-    return {"source": source, "position": position, "kind": kind, "reason": reason, "raw_text": raw_text[:RAW_TEXT_LIMIT]}
+    return {
+        "source": source,
+        "position": position,
+        "kind": kind,
+        "reason": reason,
+        "raw_text": raw_text[:RAW_TEXT_LIMIT],
+    }
 
 
 def rejected_frame(rows: Iterable[dict[str, str]]) -> pl.DataFrame:
