@@ -30,7 +30,7 @@ demo: setup  ## Build a ledger from the example data and show its statement
 	@$(BIN)/gpuledger demo
 
 test: setup  ## Run all tests; those that need an absent server or browser say so and skip
-	@$(BIN)/python -m pytest -n 2
+	@$(BIN)/python -m pytest
 
 lint: setup  ## Check style, format and types
 	@$(BIN)/ruff check .
