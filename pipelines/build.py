@@ -142,7 +142,7 @@ class Builder:
         report, spans = Report(self.cut, days), windows(days)
         for projection in load():
             report.rows[projection.name] = rebuild(self.con, projection, spans)
-            broken = violations(self.con, projection)
+            broken = violations(self.con, projection, spans)
             on_projection(projection, report.rows[projection.name], broken)
             report.violations += broken
             if broken:

@@ -162,8 +162,15 @@ def _create_empty(con: duckdb.DuckDBPyConnection, projection: Projection) -> Non
         con.execute(f"CREATE TABLE {projection.name} AS SELECT * FROM ({empty}) LIMIT 0")
 
 
-def violations(con: duckdb.DuckDBPyConnection, projection: Projection) -> list[Violation]:
-    """Check a projection's unique keys and its invariants over all that is stored."""
+def violations(
+    con: duckdb.DuckDBPyConnection, projection: Projection, windows: list[tuple[datetime, datetime]]
+) -> list[Violation]:
+    """Check a projection's unique keys and its invariants, over the windows rebuilt where it is partitioned.
+
+    The days between the first and the last window are checked with them: one query, whatever their number.
+    """
+    if projection.partition_by and not windows:
+        return []
     keys = ", ".join(projection.keys)
     queries = dict(projection.invariants)
     if not projection.is_view:
@@ -172,9 +179,27 @@ def violations(con: duckdb.DuckDBPyConnection, projection: Projection) -> list[V
         )
     found = []
     for name, query in queries.items():
-        cursor = con.execute(f"SELECT * FROM ({query}) LIMIT 20")
+        within = _within(query, windows) if projection.partition_by else query
+        cursor = con.execute(f"SELECT * FROM ({within}) LIMIT 20")
         rows = cursor.fetchall()
         if rows:
             columns = tuple(str(item[0]) for item in cursor.description or ())
             found.append(Violation(projection.name, name, columns, tuple(rows)))
     return found
+
+
+def _within(query: str, windows: list[tuple[datetime, datetime]]) -> str:
+    """The query with each partitioned projection that it reads cut to the windows' span."""
+    partitions = {one.name: one.partition_by for one in load() if one.partition_by}
+    start, end = windows[0][0].isoformat(), windows[-1][1].isoformat()
+
+    def cut(node: exp.Expression) -> exp.Expression:
+        column = partitions.get(f"{node.db}.{node.name}") if isinstance(node, exp.Table) else None
+        if column is None:
+            return node
+        inner = exp.select("*").from_(exp.table_(node.name, db=node.args["db"])).where(
+            f"{column} >= CAST('{start}' AS TIMESTAMPTZ) AND {column} < CAST('{end}' AS TIMESTAMPTZ)", dialect="duckdb"
+        )
+        return inner.subquery(node.alias or node.name)
+
+    return sqlglot.parse_one(query, dialect="duckdb").transform(cut).sql(dialect="duckdb")

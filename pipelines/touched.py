@@ -23,7 +23,7 @@ from models.events import (
 if TYPE_CHECKING:
     import duckdb
 
-MOST_WINDOW_DAYS = 8
+MOST_WINDOW_DAYS = 31
 """Longest stretch rebuilt in one transaction: bounds memory, whatever the history."""
 
 

@@ -25,7 +25,7 @@ with sample as (
   where sampled_at >= $start and sampled_at < $end
 )
 select cluster, node, gpu_uuid, mig_instance, use_hour,
-  max(gpu_model) as gpu_model, max(mig_profile) as mig_profile, max(holder) as holder,
+  any_value(gpu_model) as gpu_model, any_value(mig_profile) as mig_profile, max(holder) as holder,
   bit_or(case when counter_ratio is not null then minutes else 0 end) as measured_mask,
   bit_or(case when counter_ratio >= 0.01 then minutes else 0 end) as active_mask,
   bit_or(case when holder is not null then minutes else 0 end) as held_mask,
