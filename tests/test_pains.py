@@ -32,7 +32,7 @@ DAY = (at(1), at(2))
 
 
 def held(
-    name: str, account: str, start: datetime = DAY[0], end: datetime = DAY[1], count: int = 1, where: str = "n1"
+    name: str, account: str, start: datetime = DAY[0], end: datetime = DAY[1], *, count: int = 1, where: str = "n1"
 ) -> list[Fact]:
     """A run that holds A100s of a node."""
     return run(name, account, start, end, gpus(where, count, "A100"))
