@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
@@ -18,7 +19,8 @@ from models.events import EVENT_TYPES, table_name
 from models.findings import FINDING_KINDS
 from models.gpus import MIG_PROFILES, mig_weight_rows, named_compute_shares
 from models.policies import POLICIES
-from pipelines.lake import Lake, connect
+from pipelines.duck import connect
+from pipelines.lake import Lake
 from pipelines.projections import Projection, Violation, load, rebuild, violations
 from pipelines.touched import known_span, touched_days, windows
 
@@ -42,13 +44,11 @@ class Report:
       batch_id: Last batch of the log that the projections now show.
       days: UTC days rebuilt.
       rows: Rows written by projection.
-      violations: Broken invariants; empty when all hold.
     """
 
     batch_id: int
     days: list[datetime] = field(default_factory=list)
     rows: dict[str, int] = field(default_factory=dict)
-    violations: list[Violation] = field(default_factory=list)
 
 
 class Builder:
@@ -58,8 +58,16 @@ class Builder:
         """Take an open connection with the log attached, and the last batch to see."""
         self.con, self.cut, self._settings = con, cut, settings
 
-    def prepare(self, *, full: bool) -> list[datetime]:
-        """Set up schemas, event views and reference tables; returns the days to rebuild."""
+    def prepare(self, *, full: bool, asked: tuple[datetime, datetime] | None = None) -> list[datetime]:
+        """Set up schemas, event views and reference tables.
+
+        Args:
+          full: Forget all projections.
+          asked: Window of whole days to rebuild in any case.
+
+        Returns:
+          The days to rebuild: those that new batches touch, and those of ``asked`` that the ledger knows.
+        """
         digest = _code_digest(self._settings)
         for schema in ("build", "events", "reference", "staged", "core", "marts"):
             self.con.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
@@ -77,9 +85,13 @@ class Builder:
             )
         span = known_span(self.con)
         self._fill_reference(span)
-        if span is None or (row and after == self.cut):
+        if span is None:
             return []
-        return touched_days(self.con, after, span, known_until)
+        days = set() if row and after == self.cut else set(touched_days(self.con, after, span, known_until))
+        if asked:
+            first, end = max(asked[0], span[0]), min(asked[1], span[1])
+            days |= {first + timedelta(days=number) for number in range((end - first).days)}
+        return sorted(days)
 
     def _forget(self) -> None:
         for schema in ("staged", "core", "marts"):
@@ -129,25 +141,38 @@ class Builder:
             "INSERT INTO build.progress SELECT ?, known_until_at, ? FROM reference.ledger",
             [self.cut, _code_digest(self._settings)],
         )
+        self.con.execute("DROP TABLE IF EXISTS build.unfinished")
         self.con.execute("COMMIT")
 
-    def project(
-        self, days: list[datetime], on_projection: Callable[[Projection, int, list[Violation]], None]
-    ) -> Report:
-        """Rebuild every projection over the days, check it, and remember; stops at the first that breaks an invariant.
+    def projected(self, days: list[datetime]) -> Iterator[tuple[Projection, int, list[Violation]]]:
+        """Rebuild projection by projection over the days and check each; remember once the last is done.
+
+        Until then the table ``build.unfinished`` stands, so that a build that broke off is not published.
+
+        Yields:
+          The projection, the rows written and the invariants that it breaks.
 
         Raises:
           CheckError: An invariant does not hold; nothing is remembered, so the next build tries again.
         """
-        report, spans = Report(self.cut, days), windows(days)
+        spans = windows(days)
+        self.con.execute("CREATE TABLE IF NOT EXISTS build.unfinished (batch_id BIGINT)")
         for projection in load():
-            report.rows[projection.name] = rebuild(self.con, projection, spans)
+            rows = rebuild(self.con, projection, spans)
             broken = violations(self.con, projection, spans)
-            on_projection(projection, report.rows[projection.name], broken)
-            report.violations += broken
+            yield projection, rows, broken
             if broken:
                 raise CheckError("; ".join(map(str, broken)))
         self.finish()
+
+    def project(
+        self, days: list[datetime], on_projection: Callable[[Projection, int, list[Violation]], None]
+    ) -> Report:
+        """Rebuild every projection over the days; raises what ``projected`` raises."""
+        report = Report(self.cut, days)
+        for projection, rows, broken in self.projected(days):
+            report.rows[projection.name] = rows
+            on_projection(projection, rows, broken)
         return report
 
 
@@ -160,8 +185,6 @@ def opened(
     on_wait: Callable[[str], None] = lambda _message: None,
 ) -> Iterator[Builder]:
     """Open the working file (or another database for a replay) for one build, with the log cut at ``as_of``."""
-    with Lake(settings, on_wait=on_wait) as lake:
-        cut = lake.last_batch_id(as_of)
     path = database or settings.build_path
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path.with_suffix(".lock"))
@@ -171,6 +194,9 @@ def opened(
         on_wait(f"another run is building {path}; waiting for it to finish")
         lock.acquire()
     try:
+        # Asked once it is our turn: whoever was before us may have appended, and a build never goes back.
+        with Lake(settings, on_wait=on_wait) as lake:
+            cut = lake.last_batch_id(as_of)
         with connect(settings, str(path)) as con:
             yield Builder(con, cut, settings)
     finally:

@@ -16,30 +16,24 @@ import json
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import duckdb
-from duckdb_extensions import import_extension
 from filelock import FileLock, Timeout
 
 from models.errors import LogError
 from models.events import EVENT_TYPES, Event, columns, ddl, keys, table_name
+from pipelines.duck import connect
 from pipelines.sources.base import REJECTED_SCHEMA
+from pipelines.spool import Spool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    import polars as pl
-
     from pipelines.settings import Settings
     from pipelines.sources.base import Chunk
 
-INLINED_ROWS = 500
-"""Appends of fewer rows stay in the catalogue instead of making a tiny Parquet file."""
-
 _ADVISORY_LOCK = 4_200_000_001
-_EXTENSIONS = ("ducklake", "sqlite_scanner", "postgres_scanner", "httpfs")
 _REJECTED = tuple(REJECTED_SCHEMA)
 _BATCHES_DDL = """CREATE TABLE IF NOT EXISTS events.batches (
   batch_id BIGINT NOT NULL, source VARCHAR NOT NULL, source_window VARCHAR NOT NULL, recorded_at TIMESTAMPTZ NOT NULL,
@@ -87,42 +81,6 @@ class Batch:
         return hashlib.sha256("\x1f".join(map(str, parts)).encode()).hexdigest()
 
 
-def connect(settings: Settings, database: str = ":memory:") -> duckdb.DuckDBPyConnection:
-    """Open DuckDB in UTC with the extensions, bounded memory, and the log attached as ``lake``."""
-    for folder in (settings.home / "lake", settings.home / "tmp"):
-        folder.mkdir(parents=True, exist_ok=True)
-    con = duckdb.connect(database)
-    con.execute("SET TimeZone = 'UTC'")
-    con.execute(f"SET memory_limit = '{settings.memory_limit}'")
-    con.execute(f"SET temp_directory = '{settings.home / 'tmp'}'")
-    con.execute("SET preserve_insertion_order = false")
-    for extension in _EXTENSIONS:
-        import_extension(extension, con=con)
-        con.execute(f"LOAD {extension}")
-    if settings.data_path.startswith("s3://"):
-        con.execute(_s3_secret(settings))
-    else:
-        Path(settings.data_path).mkdir(parents=True, exist_ok=True)
-    catalog = (
-        f"postgres:{settings.catalog}" if settings.catalog else f"sqlite:{settings.home / 'lake' / 'catalog.sqlite'}"
-    )
-    # The catalogue remembers where its data lies; a home that was moved or restored elsewhere takes its data along.
-    moves = not settings.catalog and Path(settings.data_path).is_relative_to(settings.home)
-    con.execute(
-        f"ATTACH 'ducklake:{catalog}' AS lake (DATA_PATH '{settings.data_path}', OVERRIDE_DATA_PATH {moves}, "
-        f"DATA_INLINING_ROW_LIMIT {INLINED_ROWS})"
-    )
-    return con
-
-
-def _s3_secret(settings: Settings) -> str:
-    options = [f"KEY_ID '{settings.s3_key_id}'", f"SECRET '{settings.s3_secret}'", f"REGION '{settings.s3_region}'"]
-    if settings.s3_endpoint:
-        plain = settings.s3_endpoint.startswith("http://")
-        options += [f"ENDPOINT '{settings.s3_endpoint.split('://')[-1]}'", "URL_STYLE 'path'", f"USE_SSL {not plain}"]
-    return f"CREATE OR REPLACE SECRET lake_storage (TYPE s3, {', '.join(options)})"
-
-
 class Lake:
     """The log of one ledger. Use as a context manager; one object a process or thread."""
 
@@ -140,14 +98,14 @@ class Lake:
           now: The clock; tests pass their own.
           on_wait: Told, once, that another process is writing and that we wait for it.
         """
-        self._settings, self._now, self._on_wait = settings, now, on_wait
+        self.settings, self._now, self._on_wait = settings, now, on_wait
         (settings.home / "lake").mkdir(parents=True, exist_ok=True)
         self._lock = FileLock(settings.home / "lake" / "writer.lock")
         with self._turn():
             self.con = connect(settings)
             self._create_tables()
 
-    def __enter__(self) -> Lake:
+    def __enter__(self) -> Self:
         """Return the open log."""
         return self
 
@@ -183,7 +141,7 @@ class Lake:
         try:
             self._lock.acquire(timeout=0)
         except Timeout:
-            self._on_wait(f"another run is writing to {self._settings.home}; waiting for it to finish")
+            self._on_wait(f"another run is writing to {self.settings.home}; waiting for it to finish")
             self._lock.acquire()
         try:
             yield
@@ -194,13 +152,13 @@ class Lake:
     def _writing(self) -> Iterator[None]:
         """Hold the one writer's turn: the lock file, and for a shared catalogue an advisory lock in PostgreSQL too."""
         with self._turn():
-            if not self._settings.catalog:
+            if not self.settings.catalog:
                 with self._transaction():
                     yield
                 return
             with duckdb.connect() as turn:
                 turn.execute("LOAD postgres_scanner")
-                turn.execute(f"ATTACH '{self._settings.catalog}' AS team (TYPE postgres)")
+                turn.execute(f"ATTACH '{self.settings.catalog}' AS team (TYPE postgres)")
                 turn.execute("BEGIN")
                 turn.execute(f"SELECT * FROM postgres_query('team', 'SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})')")
                 with self._transaction():
@@ -233,7 +191,7 @@ class Lake:
         Raises:
           SourceError: From the source; then nothing was appended.
         """
-        spool = _Spool(self.con)
+        spool = Spool(self.con)
         try:
             for chunk in chunks:
                 spool.add(chunk)
@@ -242,7 +200,7 @@ class Lake:
         finally:
             spool.close()
 
-    def _commit(self, source: str, window: str, spool: _Spool, at: datetime | None) -> Batch:
+    def _commit(self, source: str, window: str, spool: Spool, at: datetime | None) -> Batch:
         batch_id, previous, recorded_at = self._next()
         version_at = (at or recorded_at).astimezone(UTC).replace(microsecond=0)
         digests: dict[str, str] = {}
@@ -387,42 +345,6 @@ class Lake:
                 "ducklake_delete_orphaned_files('lake', older_than => now() - INTERVAL 1 DAY)",
             ):
                 self.con.execute(f"CALL {call}")
-
-
-class _Spool:
-    """What a source yielded, kept in DuckDB's temporary tables (which spill to disk) until the writer's turn comes."""
-
-    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
-        self._con = con
-        self.types: list[type[Event]] = []
-        self.rejected = "temp.spool_rejected"
-        self.rows_read = self.rows_ignored = 0
-        listed = ", ".join(f"{name} VARCHAR" for name in _REJECTED)
-        con.execute(f"CREATE OR REPLACE TEMP TABLE spool_rejected ({listed})")
-
-    def table(self, event: type[Event]) -> str:
-        return f"temp.spool_{table_name(event)}"
-
-    def add(self, chunk: Chunk) -> None:
-        self.rows_read += chunk.rows_read
-        self.rows_ignored += chunk.rows_ignored
-        for event, frame in chunk.events.items():
-            if event not in self.types:
-                listed = ", ".join(f"{c.name} {c.unit.sql_type}" for c in columns(event))
-                self._con.execute(f"CREATE OR REPLACE TEMP TABLE spool_{table_name(event)} ({listed})")
-                self.types.append(event)
-            self._insert(self.table(event), frame)
-        self._insert(self.rejected, chunk.rejected)
-
-    def _insert(self, table: str, frame: pl.DataFrame) -> None:
-        if frame.height:
-            self._con.register("spool_frame", frame.to_arrow())
-            self._con.execute(f"INSERT INTO {table} BY NAME SELECT * FROM spool_frame")
-            self._con.unregister("spool_frame")
-
-    def close(self) -> None:
-        for name in ("spool_rejected", *(f"spool_{table_name(event)}" for event in self.types)):
-            self._con.execute(f"DROP TABLE IF EXISTS temp.{name}")
 
 
 def _digest_query(table: str) -> str:

@@ -72,9 +72,19 @@ def close(
             _costs(con, "core.line_monthly", "share_seconds", month),
             _costs(con, "core.posting", "usage_share_seconds", month),
         )
-        closed = _record(settings, builder.cut, month, lines, con, now, on_wait)
+        billed = con.execute(
+            "SELECT CAST(billed * 1000000 AS BIGINT) FROM marts.proof_monthly WHERE charge_month = ?", [month]
+        ).fetchone()
+        with Lake(settings, now=now, on_wait=on_wait) as lake:
+            if lake.last_batch_id() != builder.cut:
+                raise CheckError(
+                    "new facts came in while the month was being closed; nothing was posted: close it again"
+                )
+            lake.append(
+                "close", f"{month:%Y-%m}", [_closing(month, lines, builder.cut, int(billed[0]) if billed else 0, now())]
+            )
     build(settings, on_wait=on_wait)
-    return closed
+    return _summary(month, lines)
 
 
 def _refuse_wrong_order(con: duckdb.DuckDBPyConnection, month: date, now: datetime) -> None:
@@ -152,58 +162,39 @@ def _costs(con: duckdb.DuckDBPyConnection, table: str, share_seconds: str, until
     return {Payer(*row[:5]): Cost(int(row[5]), int(row[6])) for row in rows}
 
 
-def _record(
-    settings: Settings,
-    cut: int,
-    month: date,
-    lines: dict[Payer, Cost],
-    con: duckdb.DuckDBPyConnection,
-    now: Callable[[], datetime],
-    on_wait: Callable[[str], None],
-) -> Closed:
-    billed = con.execute(
-        "SELECT CAST(billed * 1000000 AS BIGINT) FROM marts.proof_monthly WHERE charge_month = ?", [month]
-    ).fetchone()
-    digest = postings_digest(lines.items())
-    posted = pl.DataFrame(
-        [
-            {
-                "charge_month": payer.charge_month,
-                "posted_month": month,
-                "business_unit": payer.business_unit,
-                "team": payer.team,
-                "project": payer.project,
-                "cost_kind": payer.cost_kind,
-                "usage_share_seconds": cost.share_seconds,
-                "cost_micros": cost.micros,
-            }
-            for payer, cost in lines.items()
-        ],
-        schema=polars_schema(PostingMade),
-    )
-    period = pl.DataFrame(
-        [
-            {
-                "period_month": month,
-                "closed_at": now().replace(microsecond=0),
-                "log_batch_id": cut,
-                "billed_micros": int(billed[0]) if billed else 0,
-                "postings_digest": digest,
-            }
-        ],
-        schema=polars_schema(PeriodClosed),
-    )
-    with Lake(settings, now=now, on_wait=on_wait) as lake:
-        if lake.last_batch_id() != cut:
-            raise CheckError(
-                "new facts came in while the month was being closed; nothing was posted: run the close again"
-            )
-        lake.append(
-            "close", f"{month:%Y-%m}", [Chunk({PostingMade: posted, PeriodClosed: period}, rows_read=posted.height + 1)]
-        )
+def _closing(month: date, lines: dict[Payer, Cost], cut: int, billed_micros: int, closed_at: datetime) -> Chunk:
+    """The events of a close: its postings, and that the month is closed."""
+    posted = [
+        {
+            "charge_month": payer.charge_month,
+            "posted_month": month,
+            "business_unit": payer.business_unit,
+            "team": payer.team,
+            "project": payer.project,
+            "cost_kind": payer.cost_kind,
+            "usage_share_seconds": cost.share_seconds,
+            "cost_micros": cost.micros,
+        }
+        for payer, cost in lines.items()
+    ]
+    period = {
+        "period_month": month,
+        "closed_at": closed_at.replace(microsecond=0),
+        "log_batch_id": cut,
+        "billed_micros": billed_micros,
+        "postings_digest": postings_digest(lines.items()),
+    }
+    frames = {
+        PostingMade: pl.DataFrame(posted, schema=polars_schema(PostingMade)),
+        PeriodClosed: pl.DataFrame([period], schema=polars_schema(PeriodClosed)),
+    }
+    return Chunk(frames, rows_read=len(posted) + 1)
+
+
+def _summary(month: date, lines: dict[Payer, Cost]) -> Closed:
     own = [cost.micros for payer, cost in lines.items() if payer.charge_month == month]
     earlier = [cost.micros for payer, cost in lines.items() if payer.charge_month != month]
-    return Closed(month, len(own), len(earlier), sum(own), sum(earlier), digest)
+    return Closed(month, len(own), len(earlier), sum(own), sum(earlier), postings_digest(lines.items()))
 
 
 @contextmanager

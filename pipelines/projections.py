@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sqlglot
 import yaml
@@ -80,10 +80,10 @@ def parse(name: str, text: str) -> Projection:
       ValueError: The header is missing or lacks a field; the message names the file and the field.
     """
     found = _HEADER.match(text)
-    header = yaml.safe_load(found["yaml"]) if found else None
-    missing = [field for field in ("grain", "keys", "units", "invariants") if field not in (header or {})]
-    if found is None or missing or "partition_by" not in header:
-        raise ValueError(f"sql/projections/{name.replace('.', '/')}.sql: header lacks {missing or ['partition_by']}")
+    header: dict[str, Any] = yaml.safe_load(found["yaml"]) if found else {}
+    missing = [field for field in ("grain", "keys", "partition_by", "units", "invariants") if field not in header]
+    if found is None or missing:
+        raise ValueError(f"sql/projections/{name.replace('.', '/')}.sql: header lacks {', '.join(missing)}")
     select = found["select"].strip()
     return Projection(
         name=name,
@@ -197,8 +197,13 @@ def _within(query: str, windows: list[tuple[datetime, datetime]]) -> str:
         column = partitions.get(f"{node.db}.{node.name}") if isinstance(node, exp.Table) else None
         if column is None:
             return node
-        inner = exp.select("*").from_(exp.table_(node.name, db=node.args["db"])).where(
-            f"{column} >= CAST('{start}' AS TIMESTAMPTZ) AND {column} < CAST('{end}' AS TIMESTAMPTZ)", dialect="duckdb"
+        inner = (
+            exp.select("*")
+            .from_(exp.table_(node.name, db=node.args["db"]))
+            .where(
+                f"{column} >= CAST('{start}' AS TIMESTAMPTZ) AND {column} < CAST('{end}' AS TIMESTAMPTZ)",
+                dialect="duckdb",
+            )
         )
         return inner.subquery(node.alias or node.name)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import duckdb
-import polars as pl
 
 from models.errors import CheckError, UsageError
 from models.events import EVENT_TYPES, columns, table_name
@@ -17,11 +16,12 @@ from pipelines.build import opened
 from pipelines.projections import Projection, load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from datetime import datetime
     from pathlib import Path
 
-    from pipelines.build import Builder
+    import polars as pl
+
     from pipelines.settings import Settings
 
 EXTRA_TABLES = ("staged.ownership", "staged.gpu_inventory", "core.line_daily", "core.owner_daily")
@@ -43,15 +43,18 @@ def publish(
       CheckError: A month does not add up; the old file stays.
     """
     with opened(settings, on_wait=on_wait) as builder:
-        return write_published(builder, settings.published_path, on_table)
+        return write_published(builder.con, settings.published_path, on_table)
 
 
-def write_published(builder: Builder, target: Path, on_table: Callable[[str], None] = lambda _name: None) -> Path:
+def write_published(
+    con: duckdb.DuckDBPyConnection, target: Path, on_table: Callable[[str], None] = lambda _name: None
+) -> Path:
     """Write the marts of an open working file to ``target``, by way of a file beside it."""
-    con = builder.con
     known = con.execute("SELECT batch_id FROM build.progress").fetchone() if _exists(con, "build", "progress") else None
     if known is None:
         raise UsageError("nothing is built yet: run gpuledger build first")
+    if _exists(con, "build", "unfinished"):
+        raise CheckError("the last build broke off, so its tables do not fit together: run gpuledger build first")
     unproved = con.execute("SELECT charge_month FROM marts.proof_monthly WHERE difference_micros <> 0").fetchall()
     if unproved:
         raise CheckError(f"months that do not add up are not published: {', '.join(str(row[0]) for row in unproved)}")
@@ -201,14 +204,26 @@ def query(settings: Settings, sql: str) -> pl.DataFrame:
     try:
         with duckdb.connect(str(path), read_only=True) as con:
             con.execute("SET TimeZone = 'UTC'")
-            return con.sql(sql).pl()
+            found = con.sql(sql)
+            if found is None:
+                raise UsageError("the query returns no rows: the published file is only read, with a SELECT")
+            return found.project(", ".join(_kept_exact(found))).pl()
     except duckdb.Error as error:
         raise UsageError(f"the query failed: {error}") from error
+
+
+def _kept_exact(found: duckdb.DuckDBPyRelation) -> Iterator[str]:
+    """Each column as Polars can hold it: a sum of integers would become a float, and an interval is none of its types."""
+    types = {"HUGEINT": "DECIMAL(38, 0)", "INTERVAL": "VARCHAR"}
+    for position, (name, dtype) in enumerate(zip(found.columns, found.types, strict=True), start=1):
+        quoted = name.replace('"', '""')
+        exact = types.get(str(dtype))
+        yield f'CAST(#{position} AS {exact}) AS "{quoted}"' if exact else f'#{position} AS "{quoted}"'
 
 
 def published_at(settings: Settings) -> datetime | None:
     """When the log was last written to, as the published file shows it; None when nothing is published."""
     if not settings.published_path.is_file():
         return None
-    row = query(settings, "SELECT recorded_until_at FROM marts.ledger").item()
-    return row if row is None else row
+    found: datetime | None = query(settings, "SELECT recorded_until_at FROM marts.ledger").item()
+    return found

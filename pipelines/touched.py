@@ -50,9 +50,11 @@ def touched_days(
       known_until: End of the span at that time: what is still going on touches the days that came since.
     """
     queries = [_of_bills(after_batch)]
-    for event in EVENT_TYPES:
-        if event.touches and event not in (ChargeBilled, GpuInventoried, FxRateObserved):
-            queries.append(_of_event(event, after_batch))
+    queries += [
+        _of_event(event, after_batch)
+        for event in EVENT_TYPES
+        if event.touches and event not in (ChargeBilled, GpuInventoried, FxRateObserved)
+    ]
     queries.append(_of_everything_from(GpuInventoried, "effective_from_at", "effective_until_at", after_batch))
     queries.append(_of_everything_from(FxRateObserved, "observed_at", "NULL", after_batch))
     if known_until is not None and known_until < span[1]:

@@ -72,7 +72,7 @@ MANDATORY = (
 )  # fmt: skip
 """Without these there is no bill: whose it is, for when, how much of what money."""
 
-VERSION_MARKS = (
+VERSION_MARKS: tuple[tuple[str, set[str], set[str]], ...] = (
     ("1.4", {"InvoiceDetailId"}, set()),
     ("1.4", {"ServiceProviderName"}, {"ProviderName"}),
     ("1.3", {"ServiceProviderName"}, set()),
@@ -132,7 +132,7 @@ def read_focus(
             if header:
                 versions[path] = _checked_version(path, header)
                 _spool(con, path, header)
-        rejected = con.sql("SELECT * FROM rejected ORDER BY position").pl().cast(dict(REJECTED_SCHEMA))
+        rejected = con.sql("SELECT * FROM rejected ORDER BY position").pl().cast(REJECTED_SCHEMA)
         total = con.execute("SELECT (SELECT count(*) FROM line), (SELECT count(*) FROM rejected)").fetchone() or (0, 0)
         yield Chunk(rejected=rejected, rows_read=total[0] + total[1])
         if total[0]:
@@ -283,7 +283,7 @@ def _lines(con: duckdb.DuckDBPyConnection) -> Iterator[Chunk]:
     for batch in reader:
         frame = pl.from_arrow(batch)
         if isinstance(frame, pl.DataFrame) and frame.height:
-            yield Chunk({ChargeBilled: frame.select(schema.names()).cast(dict(schema))})
+            yield Chunk({ChargeBilled: frame.select(schema.names()).cast(schema)})
 
 
 def _bills(con: duckdb.DuckDBPyConnection, version: str) -> pl.DataFrame:
@@ -294,7 +294,7 @@ def _bills(con: duckdb.DuckDBPyConnection, version: str) -> pl.DataFrame:
         "CASE WHEN currency IS NOT NULL THEN CAST(effective_amount AS DECIMAL(38,12)) END AS effective_amount, currency, "
         f"'{version}' AS focus_version FROM content ORDER BY ALL"
     ).pl()
-    return frame.select(schema.names()).cast(dict(schema))
+    return frame.select(schema.names()).cast(schema)
 
 
 def _empty(paths: Sequence[Path], billing_period: date | None, issuer: str | None, account: str | None) -> Chunk:
