@@ -17,7 +17,7 @@ line as (
   select concat_ws('/', c.issuer, c.billing_account_id, c.content_id, c.line_digest, cast(c.line_ordinal as varchar)) as line_id,
     concat_ws('/', c.issuer, c.billing_account_id, strftime(c.billing_period_month, '%Y-%m')) as bill,
     c.charge_period_start_at, c.charge_period_end_at, c.charge_category, c.commitment_discount_status, c.charge_description,
-    c.service_name, c.resource_id, c.resource_name, c.effective_micros, c.billed_micros, c.list_micros,
+    c.service_category, c.service_name, c.resource_id, c.resource_name, c.effective_micros, c.billed_micros, c.list_micros,
     date_diff('second', c.charge_period_start_at, c.charge_period_end_at) as whole_seconds,
     unnest(generate_series(
       date_trunc('month', c.charge_period_start_at), c.charge_period_end_at - interval 1 second, interval 1 month)) as part_month
@@ -25,8 +25,8 @@ line as (
   where c.charge_period_start_at < $end and c.charge_period_end_at > $start
 ),
 bounded as (
-  select line_id, bill, charge_category, commitment_discount_status, charge_description, service_name, resource_id, resource_name,
-    effective_micros, billed_micros, list_micros, whole_seconds,
+  select line_id, bill, charge_category, commitment_discount_status, charge_description, service_category, service_name, resource_id,
+    resource_name, effective_micros, billed_micros, list_micros, whole_seconds,
     greatest(charge_period_start_at, part_month) as part_start_at,
     least(charge_period_end_at, part_month + interval 1 month) as part_end_at,
     date_diff('second', charge_period_start_at, greatest(charge_period_start_at, part_month)) as from_seconds,
@@ -35,7 +35,7 @@ bounded as (
 ),
 part as (
   select concat_ws('/', line_id, strftime(part_start_at, '%Y-%m')) as charge_id, bill, charge_category, commitment_discount_status,
-    charge_description, service_name, resource_id, resource_name, part_start_at, part_end_at,
+    charge_description, service_category, service_name, resource_id, resource_name, part_start_at, part_end_at,
     cast(sign(effective_micros) * (cast(abs(effective_micros) as hugeint) * until_seconds // whole_seconds
       - cast(abs(effective_micros) as hugeint) * from_seconds // whole_seconds) as bigint) as effective_micros,
     cast(sign(billed_micros) * (cast(abs(billed_micros) as hugeint) * until_seconds // whole_seconds
@@ -57,7 +57,7 @@ matched as (
 )
 select l.charge_id, l.bill, l.part_start_at as charge_period_start_at, l.part_end_at as charge_period_end_at, l.charge_category,
   l.charge_description,
-  l.service_name, l.resource_id, m.cluster, m.node,
+  l.service_category, l.service_name, l.resource_id, m.cluster, m.node,
   case
     when l.commitment_discount_status = 'Unused' then 'unused_commitment'
     when m.node is not null then 'node'
@@ -68,13 +68,13 @@ from part as l
 left join matched as m on m.charge_id = l.charge_id and m.preference = 1
 union all
 select concat_ws('/', 'asset', asset_id, strftime(cost_day, '%Y-%m-%d')), concat_ws('/', 'owned', cluster, strftime(cost_day, '%Y-%m')),
-  cost_day, cost_day + interval 1 day, 'Usage', cost_kinds, 'owned', asset_id, cluster, node,
+  cost_day, cost_day + interval 1 day, 'Usage', cost_kinds, 'owned', 'owned', asset_id, cluster, node,
   case when node is null then 'shared' else 'node' end, cost_micros, cost_micros, null
 from core.asset_daily
 where cost_day >= $start and cost_day < $end
 union all
 select concat_ws('/', 'rounding', r.bill), r.bill, r.charge_period_start_at, r.charge_period_end_at, 'Adjustment',
-  'Rounding residue of the bill', null, null, null, null, 'unmatched', r.effective_residue_micros, r.billed_residue_micros, null
+  'Rounding residue of the bill', null, null, null, null, null, 'unmatched', r.effective_residue_micros, r.billed_residue_micros, null
 from core.bill_residue as r
 where r.charge_period_start_at >= $start and r.charge_period_start_at < $end
   and (r.effective_residue_micros <> 0 or r.billed_residue_micros <> 0)
