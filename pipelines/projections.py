@@ -162,6 +162,15 @@ def _create_empty(con: duckdb.DuckDBPyConnection, projection: Projection) -> Non
         con.execute(f"CREATE TABLE {projection.name} AS SELECT * FROM ({empty}) LIMIT 0")
 
 
+def checks(projection: Projection) -> dict[str, str]:
+    """Queries by name that return no row as long as a projection is what its header says."""
+    if projection.is_view:
+        return projection.invariants
+    keys = ", ".join(projection.keys)
+    unique = f"SELECT {keys}, count(*) AS found FROM {projection.name} GROUP BY {keys} HAVING count(*) > 1"
+    return {**projection.invariants, "keys_are_unique": unique}
+
+
 def violations(
     con: duckdb.DuckDBPyConnection, projection: Projection, windows: list[tuple[datetime, datetime]]
 ) -> list[Violation]:
@@ -171,14 +180,8 @@ def violations(
     """
     if projection.partition_by and not windows:
         return []
-    keys = ", ".join(projection.keys)
-    queries = dict(projection.invariants)
-    if not projection.is_view:
-        queries["keys_are_unique"] = (
-            f"SELECT {keys}, count(*) AS found FROM {projection.name} GROUP BY {keys} HAVING count(*) > 1"
-        )
     found = []
-    for name, query in queries.items():
+    for name, query in checks(projection).items():
         within = _within(query, windows) if projection.partition_by else query
         cursor = con.execute(f"SELECT * FROM ({within}) LIMIT 20")
         rows = cursor.fetchall()
