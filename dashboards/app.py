@@ -1,0 +1,54 @@
+"""The dashboards: ``streamlit run dashboards/app.py -- PATH_TO_PUBLISHED_FILE`` (default ledger/published/ledger.duckdb).
+
+Belongs here: the frame around all pages. Each page is one file of ``app_pages``.
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import streamlit as st
+
+from dashboards import words
+from dashboards.published import DEFAULT_PATH, ledger, open_file
+
+PAGES = {
+    "chargeback": ("Chargeback", ":material/receipt_long:"),
+    "gpu_time": ("GPU time", ":material/timelapse:"),
+    "proof": ("Proof", ":material/verified:"),
+    "findings": ("Findings", ":material/flag:"),
+}
+
+
+def main() -> None:
+    """Open the published file and run the page that was asked for."""
+    st.set_page_config(page_title="GPU Ledger", page_icon=":material/receipt_long:", layout="wide")
+    st.html("<style>.stMainBlockContainer {padding-top: 4rem; padding-bottom: 2rem}</style>")
+    trouble = open_file(Path(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT_PATH)
+    if trouble:
+        st.markdown("## GPU Ledger")
+        st.info(trouble, icon=":material/inbox:")
+        return
+    folder = Path(__file__).parent / "app_pages"
+    page = st.navigation(
+        [st.Page(folder / f"{name}.py", title=title, icon=icon) for name, (title, icon) in PAGES.items()],
+        position="top",
+    )
+    page.run()
+    _footer()
+
+
+def _footer() -> None:
+    shown = ledger()
+    if shown["known_from_at"] is None:
+        return
+    st.caption(
+        f"Facts of {words.day(shown['known_from_at'])} to {words.day(shown['known_until_at'] - timedelta(seconds=1))}, as recorded until "
+        f"{words.day(shown['recorded_until_at'])}, {shown['recorded_until_at']:%H:%M} UTC (batch {shown['batch_id']:,}). "
+        f"All amounts in {shown['reporting_currency']}; all days are UTC days."
+    )
+
+
+main()

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from dashboards import words
+from models.findings import FINDING_KINDS
+from models.policies import COST_POOLS
+from pipelines.build import BUCKETS
+
+
+def test_every_bucket_kind_of_cost_and_severity_has_its_words() -> None:
+    assert set(words.BUCKETS) == set(BUCKETS)
+    assert set(words.COST_KINDS) == {"usage", *COST_POOLS}
+    assert set(words.SEVERITIES) == {kind.severity for kind in FINDING_KINDS}
+
+
+def test_a_kind_of_cost_without_words_still_reads_well() -> None:
+    assert words.kind("lost_work") == "Lost work"
