@@ -66,7 +66,7 @@ def run(
     name: str, account: str | None, start: datetime, end: datetime | None, *placed: Placed, **more: Any
 ) -> list[Fact]:
     """An attempt that held devices. Without an end it is still running."""
-    state = {"state": "RUNNING" if end is None else "COMPLETED", "is_final": end is not None}
+    state = {"state": "RUNNING" if end is None else "COMPLETED", "is_final": end is not None, "is_from_step": False}
     about = {"cluster": CLUSTER, "run_id": name, "account": account, "started_at": start, "ended_at": end}
     identity = placement_id(placed)
     return [
@@ -239,6 +239,13 @@ class Book:
         self._built |= wanted
         return self
 
+    def build(self, *, full: bool = False) -> Book:
+        """Build all that is new, as ``gpuledger build`` does."""
+        builder = Builder(self.con, self._batch, self._settings)
+        builder.project(builder.prepare(full=full), lambda *_: None)
+        self._built = {one.name for one in load()}
+        return self
+
     def substitute(self, table: str) -> None:
         """Hook: put given rows in the place of a projection."""
 
@@ -271,6 +278,15 @@ class Book:
     def findings(self) -> set[str]:
         """Kinds of findings."""
         return {row[0] for row in self.ask("SELECT kind FROM marts.findings")}
+
+
+def tables(con: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[Any, ...]]]:
+    """All rows of all projections, without when and in which batch we learned of them."""
+    hidden = {"marts.findings": "EXCLUDE (first_seen_at, last_seen_at)"}
+    return {
+        one.name: con.execute(f"SELECT * {hidden.get(one.name, '')} FROM {one.name} ORDER BY ALL").fetchall()
+        for one in load()
+    }
 
 
 @cache

@@ -10,11 +10,10 @@ with version as (
     focus_version, version_at,
     row_number() over (
       partition by issuer, billing_account_id, billing_period_month order by version_at desc, batch_id desc, content_id
-    ) as age,
-    count(*) over (partition by issuer, billing_account_id, billing_period_month) as delivery_count
+    ) as age
   from events.bill_delivered
 )
-select issuer, billing_account_id, billing_period_month, content_id, line_count, delivery_count, billed_amount,
-  effective_amount, currency, focus_version, version_at as delivered_at
+select issuer, billing_account_id, billing_period_month, content_id, line_count, billed_amount, effective_amount,
+  currency, focus_version, version_at as delivered_at
 from version
 where age = 1

@@ -1,0 +1,109 @@
+"""However the same facts come in, they make the same books: shuffled, split, repeated, late or restated."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.ledgers import Book, asset, at, bill, gpus, line, node, owner, policy, rate, run, samples, state, tables
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from tests.ledgers import Fact
+
+MONTH = at(1), at(31)
+RESTATED = bill(line("n1", "720", *MONTH), line("n2", "90", at(2), at(3), currency="USD"), line(None, "7"))
+
+# Each delivery: what its source says, and as of when. The last two say anew what the first two said.
+DELIVERIES: list[tuple[datetime, list[Fact]]] = [
+    (at(3, month=10), bill(line("n1", "700", *MONTH), line("gone", "5"))),
+    (
+        at(2),
+        [*run("1", "A", at(1, 6), None, gpus("n1")), *run("2", "B", at(2), at(2, 3), gpus("n2", 3, profile="1g.5gb"))],
+    ),
+    (at(1), [*node("n1", 2), *node("n2", mig={"1g.5gb": 7}), *asset("n2", "100", 3), *rate("EUR", "1.10")]),
+    (
+        at(1),
+        [
+            *owner("A", "vision"),
+            *owner("A", "vision", "Product", start=at(2)),
+            *policy("distribute", "unallocated", "even"),
+        ],
+    ),
+    (
+        at(4),
+        [*samples("GPU-1", at(1, 7), range(0, 60, 2)), *state("n1", at(2, 12), "down"), *state("n1", at(2, 18), "up")],
+    ),
+    (at(3, month=10), bill(line("n1", "33.333333", at(1), at(3), currency="EUR"), billing_account_id="2")),
+    (at(5, month=10), RESTATED),
+    (at(4), [*run("1", "A", at(1, 6), at(2, 9, 30), gpus("n1")), *run("1", "A", at(2, 10), at(3, 4), gpus("n1", 2))]),
+]
+PIECES = [
+    (said, facts[half : half + (len(facts) + 1) // 2])
+    for said, facts in DELIVERIES
+    for half in (0, (len(facts) + 1) // 2)
+]
+CLEAN = Book()
+for said, facts in DELIVERIES:
+    CLEAN.tell(*facts, delivered=said)
+EXPECTED = tables(CLEAN.build().con)
+FEW = settings(max_examples=5, deadline=None, derandomize=True, phases=[Phase.generate])  # each takes seconds
+
+
+def test_the_books_of_this_file_are_not_empty() -> None:
+    filled = {name for name, rows in EXPECTED.items() if rows}
+    assert (
+        not set(EXPECTED) - filled - {"core.posting", "marts.energy_daily", "core.energy_hourly", "core.bill_residue"}
+    )
+
+
+@FEW
+@given(st.permutations(range(len(PIECES))), st.lists(st.integers(0, len(PIECES) - 1), max_size=5))
+def test_any_order_and_repetition_makes_the_same_books(order: list[int], again: list[int]) -> None:
+    book = Book()
+    for number in [*order, *again]:
+        said, facts = PIECES[number]
+        book.tell(*facts, delivered=said)
+    assert tables(book.build().con) == EXPECTED
+
+
+@FEW
+@given(st.permutations(range(len(DELIVERIES))), st.sets(st.integers(0, len(DELIVERIES) - 2), max_size=3))
+def test_building_after_some_deliveries_is_building_once(order: list[int], pauses: set[int]) -> None:
+    book = Book()
+    for place, number in enumerate(order):
+        said, facts = DELIVERIES[number]
+        book.tell(*facts, delivered=said)
+        if place in pauses:
+            book.build()
+    assert tables(book.build().con) == EXPECTED
+
+
+def test_a_second_build_does_nothing() -> None:
+    before = tables(CLEAN.con)
+    assert tables(CLEAN.build().con) == before
+
+
+def test_a_full_build_is_an_incremental_one() -> None:
+    assert tables(CLEAN.build(full=True).con) == EXPECTED
+
+
+def test_time_that_goes_on_reaches_what_has_not_ended() -> None:
+    """A run, a node and an asset that go on count to the end of the last day known, though nobody mentions them again."""
+    going = *node("n1", 2), *run("1", "A", at(1), None, gpus("n1")), *asset("n1", "360", 12)
+    later = run("2", "B", at(5), at(5) + timedelta(hours=1), gpus("n1"))
+    book = Book(*going).build().tell(*later).build()
+    assert tables(book.con) == tables(Book(*going, *later).build().con)
+    assert book.one("SELECT sum(gpu_hours) FROM marts.usage_daily WHERE account = 'A'") == 5 * 24
+
+
+def test_a_dump_that_says_less_changes_nothing() -> None:
+    """Once a run is over, no other dump, whenever made, sets it running again."""
+    over, going = (run("1", "A", at(1), end, gpus("n1")) for end in (at(1, 5), None))
+    for first, second in ((over, going), (going, over)):
+        book = Book(*first).build().tell(*second, delivered=at(1, month=12)).build()
+        assert book.ask("SELECT gpu_hours, final_state FROM marts.run_usage") == [(5, "COMPLETED")]
