@@ -33,7 +33,9 @@ with found as (
   group by u.charge_month
 )
 select f.kind, k.severity, f.subject,
-  concat_ws(' ', cast(cast(round(f.amount, 2) as decimal(18, 2)) as varchar), k.unit) as found,
+  concat_ws(' ', cast(cast(round(f.amount, 2) as decimal(18, 2)) as varchar),
+    case when k.unit = 'money' then l.reporting_currency else k.unit end) as found,
   k.expected, f.first_seen_at, f.last_seen_at, k.explanation, f.amount
 from found as f
 join reference.finding_kind as k on k.kind = f.kind
+cross join reference.ledger as l
