@@ -1,4 +1,4 @@
-"""The top of every page: its name, what it shows in one sentence, and the month it is about."""
+"""The top of every page: its name, what it shows in one sentence, the month it is about, its headline numbers."""
 
 from __future__ import annotations
 
@@ -47,3 +47,9 @@ def show_with_month(title: str, sentence: str) -> tuple[date, datetime | None] |
     )
     st.session_state["chosen_month"] = st.query_params["month"] = f"{chosen:%Y-%m}"
     return chosen, closed_at[chosen]
+
+
+def numbers(*shown: tuple[str, str, str]) -> None:
+    """The page's headline numbers in a row: name, value, and its basis on hover."""
+    for place, (label, value, basis) in zip(st.columns(len(shown)), shown, strict=True):
+        place.metric(label, value, help=basis, border=True)

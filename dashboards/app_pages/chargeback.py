@@ -104,70 +104,77 @@ def _breadcrumbs(chosen: dict[str, str | None]) -> None:
 
 
 def _headline(facts: dict[str, Any], chosen: dict[str, str | None], month: date, closed_at: datetime | None) -> None:
-    currency = ledger()["reporting_currency"]
-    as_of = (
-        f"as posted when the month was closed on {words.day(closed_at)}"
-        if closed_at
-        else "as computed now, the month is still open"
-    )
-    if chosen["unit"]:
-        numbers = [
-            (
-                f"Total ({currency})",
-                format_money(facts["total"]),
-                f"What the statement of {words.month(month)} asks for, {as_of}.",
-            ),
-            (
-                "GPU time used",
-                format_money(facts["usage"]),
-                f"{format_hours(facts['gpu_hours'])} GPU-hours, at the cost of their node in each hour.",
-            ),
-            (
-                "Shared pools",
-                format_money(facts["pools"]),
-                "Free and down GPUs, unused commitment, shared and unmatched cost, as policy divides them.",
-            ),
-        ]
-    else:
-        numbers = [
-            (
-                f"Billed ({currency})",
-                format_money(facts["billed"]),
-                "Amortised cost (FOCUS EffectiveCost) that bills and the asset register charge to the month, "
-                + as_of
-                + ".",
-            ),
-            ("Charged to teams", format_money(facts["charged"]), f"Borne by business units, {as_of}."),
-            (
-                "Held by the platform",
-                format_money(facts["held"]),
-                f"Not charged to anyone, by policy; {format_money(facts['unmatched'])} of it are bill lines that match no node. Charged and held add up to billed.",
-            ),
-        ]
-    numbers.append(
-        ("Corrections", format_money(facts["corrections"]), "Of earlier, closed months, carried on this statement.")
-    )
-    measured = format_share(facts["measured_ratio"])
-    numbers.append(
+    as_of = "as computed now, the month is still open"
+    if closed_at:
+        as_of = f"as posted when the month was closed on {words.day(closed_at)}"
+    header.numbers(
+        *(_of_payer(facts, month, as_of) if chosen["unit"] else _of_all(facts, as_of)),
+        (
+            "Corrections",
+            format_money(facts["corrections"]),
+            "Of earlier, closed months, carried on this statement.",
+        ),
         (
             "Idle share",
             format_share(facts["idle_ratio"]),
-            f"Part of the measured GPU time held by runs in which the GPU's activity counter stayed below 1 %. {measured} of the GPU time was measured.",
-        )
+            (
+                "Part of the measured GPU time held by runs in which the GPU's activity counter stayed below 1 %. "
+                f"{format_share(facts['measured_ratio'])} of the GPU time was measured."
+            ),
+        ),
     )
-    for place, (label, value, basis) in zip(st.columns(len(numbers)), numbers, strict=True):
-        place.metric(label, value, help=basis, border=True)
     if facts["corrected_later"]:
         st.info(
-            f"Facts that came later change {words.month(month)} by {format_money(facts['corrected_later'])} {currency}: "
-            f"a correction on the statement of {words.month(facts['corrected_month'])}. This statement stays as it was closed.",
+            f"Facts that came later change {words.month(month)} by {format_money(facts['corrected_later'])} "
+            f"{ledger()['reporting_currency']}: a correction on the statement of {words.month(facts['corrected_month'])}. "
+            "This statement stays as it was closed.",
             icon=":material/history:",
         )
     if facts["unpriced_gpu_hours"]:
         st.warning(
-            f"{format_hours(facts['unpriced_gpu_hours'])} GPU-hours were used on nodes without a known cost; they are not in the amounts. See Findings.",
+            f"{format_hours(facts['unpriced_gpu_hours'])} GPU-hours were used on nodes without a known cost; they are not "
+            "in the amounts. See Findings.",
             icon=":material/help:",
         )
+
+
+def _of_all(facts: dict[str, Any], as_of: str) -> list[tuple[str, str, str]]:
+    return [
+        (
+            f"Billed ({ledger()['reporting_currency']})",
+            format_money(facts["billed"]),
+            f"Amortised cost (FOCUS EffectiveCost) that bills and the asset register charge to the month, {as_of}.",
+        ),
+        ("Charged to teams", format_money(facts["charged"]), f"Borne by business units, {as_of}."),
+        (
+            "Held by the platform",
+            format_money(facts["held"]),
+            (
+                f"Not charged to anyone, by policy; {format_money(facts['unmatched'])} of it are bill lines that match no node. "
+                "Charged and held add up to billed."
+            ),
+        ),
+    ]
+
+
+def _of_payer(facts: dict[str, Any], month: date, as_of: str) -> list[tuple[str, str, str]]:
+    return [
+        (
+            f"Total ({ledger()['reporting_currency']})",
+            format_money(facts["total"]),
+            f"What the statement of {words.month(month)} asks for, {as_of}: GPU time used, shared pools and corrections.",
+        ),
+        (
+            "GPU time used",
+            format_money(facts["usage"]),
+            f"{format_hours(facts['gpu_hours'])} GPU-hours, at the cost of their node in each hour.",
+        ),
+        (
+            "Shared pools",
+            format_money(facts["pools"]),
+            "Free and down GPUs, unused commitment, shared and unmatched cost, as policy divides them.",
+        ),
+    ]
 
 
 def _owners(month: date, chosen: dict[str, str | None]) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import polars as pl
+from typing import TYPE_CHECKING
+
 import streamlit as st
 
 from dashboards import header, tables, words
 from dashboards.published import ledger, query
 from dashboards.tables import Column
+
+if TYPE_CHECKING:
+    import polars as pl
 
 LOOKS = {
     "error": (st.error, ":material/error:"),
@@ -20,17 +24,19 @@ def main() -> None:
     """The page."""
     header.show("Findings", "What someone should look at, worst first, and what to do about it.")
     rows = query("findings")
-    for place, (severity, (heading, meaning)) in zip(
-        st.columns(len(words.SEVERITIES)), words.SEVERITIES.items(), strict=True
-    ):
-        number = rows.filter(pl.col("severity") == severity).height
-        place.metric(heading, f"{number:,}", help=f"{meaning.capitalize()}.", border=True)
+    found = dict(rows["severity"].value_counts().iter_rows())
+    header.numbers(
+        *(
+            (heading, f"{found.get(severity, 0):,}", f"{meaning.capitalize()}.")
+            for severity, (heading, meaning) in words.SEVERITIES.items()
+        )
+    )
     if rows.is_empty():
         st.success(
             "Nothing to look at: every row was understood, owned, priced and measured.", icon=":material/check_circle:"
         )
-    for (kind,), found in rows.group_by(["kind"], maintain_order=True):
-        _kind(str(kind), found)
+    for (kind,), cases in rows.group_by(["kind"], maintain_order=True):
+        _kind(str(kind), cases)
     _kept_aside(
         "rejected",
         "Rejected rows",

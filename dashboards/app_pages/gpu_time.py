@@ -51,7 +51,7 @@ def _buckets(month: date, cluster: str | None) -> None:
     capacity, held = sum(hours.values()), sum(hours.get(bucket, 0.0) for bucket in HELD)
     active, idle = hours.get("active", 0.0), hours.get("allocated_idle", 0.0)
     measured = active + idle
-    numbers = [
+    header.numbers(
         (
             "Capacity (GPU-hours)",
             format_hours(capacity),
@@ -77,9 +77,7 @@ def _buckets(month: date, cluster: str | None) -> None:
             format_share(measured / held if held else None),
             "Part of the GPU time held by runs for which telemetry exists.",
         ),
-    ]
-    for place, (label, value, basis) in zip(st.columns(len(numbers)), numbers, strict=True):
-        place.metric(label, value, help=basis, border=True)
+    )
     st.altair_chart(charts.buckets_by_day(query("buckets_daily", month=month, cluster=cluster)), key="buckets")
     shown = rows.with_columns(
         name=pl.col("bucket").replace_strict({one: words.BUCKETS[one][0] for one in rows["bucket"]}),
