@@ -67,7 +67,14 @@ def run(
 ) -> list[Fact]:
     """An attempt that held devices. Without an end it is still running."""
     state = {"state": "RUNNING" if end is None else "COMPLETED", "is_final": end is not None, "is_from_step": False}
-    about = {"cluster": CLUSTER, "run_id": name, "account": account, "started_at": start, "ended_at": end}
+    about = {
+        "cluster": CLUSTER,
+        "run_id": name,
+        "account": account,
+        "started_at": start,
+        "ended_at": end,
+        "is_from_step": False,
+    }
     identity = placement_id(placed)
     return [
         (RunRecorded, {**about, **state, "placement_id": identity, **more}),

@@ -39,6 +39,8 @@ DELIVERIES: list[tuple[datetime, list[Fact]]] = [
         [*samples("GPU-1", at(1, 7), range(0, 60, 2)), *state("n1", at(2, 12), "down"), *state("n1", at(2, 18), "up")],
     ),
     (at(3, month=10), bill(line("n1", "33.333333", at(1), at(3), currency="EUR"), billing_account_id="2")),
+    (at(4), run("3.0", "C", at(1, 20), at(3, 6, 0, 9), gpus("n2", 1, profile="1g.5gb"), is_from_step=True)),
+    (at(5), run("3", "C", at(1, 20), at(3, 6), gpus("n2", 1, profile="1g.5gb"))),
     (at(5, month=10), RESTATED),
     (at(4), [*run("1", "A", at(1, 6), at(2, 9, 30), gpus("n1")), *run("1", "A", at(2, 10), at(3, 4), gpus("n1", 2))]),
 ]

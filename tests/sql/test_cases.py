@@ -1,7 +1,7 @@
 """Each folder ``<layer>/<table>/<case>`` is a case: what went in, one CSV a table, and what must stand in the table.
 
 ``events.<type>.csv`` holds facts; ``<layer>.<table>.csv`` stands in for a projection that would be built from them. A
-column that is left out, like an empty field, is NULL (or empty text where NULL is not allowed); "" is empty text. ``expect.csv`` holds all
+column that is left out, like an empty field, is NULL (where NULL is not allowed: empty text, or false); "" is empty text. ``expect.csv`` holds all
 rows of the table, but only the columns that the case is about. Every projection on the way also keeps its invariants.
 """
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import duckdb
 
 HERE = Path(__file__).parent
+NOTHING = {"BOOLEAN": "'false'"}
 CASES = sorted(path.parent for path in HERE.glob("*/*/*/expect.csv"))
 
 
@@ -33,7 +34,9 @@ class Case(Book):
         for event in EVENT_TYPES:
             path = folder / f"events.{table_name(event)}.csv"
             if path.exists():
-                empty = {column.name: "''" for column in columns(event) if not column.is_nullable}
+                empty = {
+                    one.name: NOTHING.get(one.unit.sql_type, "''") for one in columns(event) if not one.is_nullable
+                }
                 own = {"batch_id": "'1'", "version_at": f"'{LATER.isoformat()}'"}
                 insert(self.con, f"lake.events.{table_name(event)}", path, empty | own)
         self._batch = 99

@@ -1,0 +1,71 @@
+"""New facts touch the days they are about, however old, and no others."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from models.events import EVENT_TYPES, table_name
+from pipelines.touched import known_span, touched_days, windows
+from tests.ledgers import Book, Fact, asset, at, bill, gpus, line, node, owner, policy, rate, run, samples, state
+
+HISTORY = [*run("old", "A", at(1), at(11), gpus("n1")), *bill(line("n1", "10", at(1), at(11)))]
+
+
+def touched(*news: Fact, known_until: datetime | None = None) -> list[int]:
+    """Days of September that news touch in a ledger that knows the first ten."""
+    book = Book(*HISTORY).tell(*news)
+    book.con.execute("CREATE SCHEMA events")
+    for name in map(table_name, EVENT_TYPES):
+        book.con.execute(f"CREATE VIEW events.{name} AS SELECT * FROM lake.events.{name}")
+    span = known_span(book.con)
+    assert span is not None
+    days = touched_days(book.con, 1, span, known_until)
+    assert days == sorted(set(days))
+    return [day.day for day in days]
+
+
+@pytest.mark.parametrize(
+    ("news", "days"),
+    [
+        (run("1", "A", at(3, 22), at(5, 2), gpus("n1")), [3, 4, 5]),
+        (run("1", "A", at(9), None, gpus("n1")), [9, 10]),
+        (samples("GPU-1", at(4, 5), [1]), [4]),
+        (state("n1", at(8), "down"), [*range(1, 11)]),
+        (owner("A", "vision", start=at(6)), [*range(1, 11)]),
+        (policy("mig_weight", "", "compute"), [*range(1, 11)]),
+        (rate("EUR", "1.1"), [*range(1, 11)]),
+        (asset("n1", "10", 3, start=at(5)), [*range(1, 11)]),
+        (node("n1", start=at(7)), [*range(1, 11)]),
+        (bill(line("n1", "5", at(2), at(4)), billing_account_id="2"), [1, 2, 3, 4]),
+        (bill(line("n1", "11", at(1), at(11))), [*range(1, 11)]),
+    ],
+    ids=["run", "running", "sample", "state", "owner", "policy", "rate", "asset", "node", "bill", "restated"],
+)
+def test_news_touch_their_days(news: list[Fact], days: list[int]) -> None:
+    assert set(days) <= set(touched(*news))
+    if len(days) < 10:
+        assert touched(*news) == days
+
+
+def test_a_new_version_of_a_run_touches_the_days_of_the_old_one() -> None:
+    """It is said now to have ended on the 2nd: the days up to the 10th must forget it."""
+    assert touched(*run("old", "A", at(1), at(2), gpus("n1"))) == [*range(1, 11)]
+
+
+def test_what_goes_on_touches_the_days_that_came_since() -> None:
+    going = run("going", "A", at(9), None, gpus("n1"))
+    assert touched(*going, known_until=at(6)) == [6, 7, 8, 9, 10]
+
+
+def test_an_empty_log_knows_no_days() -> None:
+    book = Book()
+    assert book.build().ask("SELECT use_day FROM marts.bucket_daily") == []
+
+
+def test_windows_join_days_that_follow_each_other_up_to_a_month() -> None:
+    days = [at(1) + timedelta(days=number) for number in range(40)]
+    assert windows(days) == [(days[0], days[31]), (days[31], days[39] + timedelta(days=1))]
+    assert windows([]) == []
+    assert all(start.tzinfo is UTC for start, _ in windows(days))
