@@ -6,6 +6,7 @@ The command line, the Dagster assets and the inbox all come through here. Does n
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -42,6 +43,35 @@ LIVE_READERS: dict[str, Callable[..., Iterator[Chunk]]] = {
 }
 """Reader of each outside system that is asked for a window: ``reader(start=…, end=…, **arguments)``."""
 
+_SUPPLIED = {"paths", "at", "start", "end", "on_progress", "reporting_currency"}
+"""What readers are told by the ledger, not by ``sources.yaml``."""
+
+SOURCES_TEMPLATE = """\
+# Sources that Dagster reads by itself: a name, its kind, and what its reader takes besides.
+#
+# Files that arrive in the inbox folder, by glob:
+#
+# slurm_alps:
+#   kind: slurm
+#   inbox: "slurm/*.txt"
+#   cluster: alps
+#   timezone: Europe/Zurich
+# bills:
+#   kind: focus
+#   inbox: "bills/*.parquet"
+# organisation:
+#   kind: org
+#   inbox: "organisation*.csv"
+#
+# Systems that are asked for each day, without an inbox:
+#
+# prometheus_alps:
+#   kind: prometheus
+#   url: http://prometheus:9090
+#   cluster: alps
+"""
+"""What ``gpuledger init`` writes as ``sources.yaml``."""
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -60,7 +90,15 @@ class Source:
     arguments: dict[str, Any] = field(default_factory=dict)
 
 
-def ingest_files(lake: Lake, kind: str, files: Sequence[Path], *, at: datetime | None = None, **arguments: Any) -> Batch:
+def ingest_files(
+    lake: Lake,
+    kind: str,
+    files: Sequence[Path],
+    *,
+    at: datetime | None = None,
+    on_rows: Callable[[int], None] = lambda _rows: None,
+    **arguments: Any,
+) -> Batch:
     """Append files of one kind as one batch.
 
     Args:
@@ -68,6 +106,7 @@ def ingest_files(lake: Lake, kind: str, files: Sequence[Path], *, at: datetime |
       kind: One of ``FILE_READERS``.
       files: The files; for a bill, all parts of one delivery.
       at: The source's own instant of this version: when the dump was taken or the bill delivered.
+      on_rows: Told, after each chunk, how many rows were read until then.
       arguments: What the reader takes besides.
 
     Raises:
@@ -83,12 +122,31 @@ def ingest_files(lake: Lake, kind: str, files: Sequence[Path], *, at: datetime |
     if kind == "dcgm":
         arguments["at"] = at
         at = None
+    if kind == "fx":
+        arguments["reporting_currency"] = lake.settings.reporting_currency
     leading = (arguments.pop("trace"),) if kind == "trace" else ()
-    return lake.append(kind, window, FILE_READERS[kind](*leading, files, **arguments), at=at)
+    chunks = FILE_READERS[kind](*leading, files, **arguments)
+    return lake.append(kind, window, _counted(chunks, on_rows), at=at)
 
 
-def ingest_live(lake: Lake, kind: str, start: datetime, end: datetime, **arguments: Any) -> Batch:
+def ingest_live(
+    lake: Lake,
+    kind: str,
+    start: datetime,
+    end: datetime,
+    *,
+    on_rows: Callable[[int], None] = lambda _rows: None,
+    **arguments: Any,
+) -> Batch:
     """Ask an outside system for a window and append what it answers as one batch.
+
+    Args:
+      lake: The open log.
+      kind: One of ``LIVE_READERS``.
+      start: Start of the window, inclusive.
+      end: End of the window, exclusive.
+      on_rows: Told, after each chunk, how many rows were read until then.
+      arguments: What the reader takes besides.
 
     Raises:
       UsageError: The kind is unknown.
@@ -97,7 +155,15 @@ def ingest_live(lake: Lake, kind: str, start: datetime, end: datetime, **argumen
     if kind not in LIVE_READERS:
         raise UsageError(f"no live source of kind {kind!r}; known: {', '.join(LIVE_READERS)}")
     window = f"[{start:%Y-%m-%dT%H:%M:%SZ}, {end:%Y-%m-%dT%H:%M:%SZ})"
-    return lake.append(kind, window, LIVE_READERS[kind](start=start, end=end, **arguments))
+    return lake.append(kind, window, _counted(LIVE_READERS[kind](start=start, end=end, **arguments), on_rows))
+
+
+def _counted(chunks: Iterator[Chunk], on_rows: Callable[[int], None]) -> Iterator[Chunk]:
+    rows = 0
+    for chunk in chunks:
+        rows += chunk.rows_read
+        on_rows(rows)
+        yield chunk
 
 
 def declared_sources(settings: Settings) -> list[Source]:
@@ -113,6 +179,10 @@ def declared_sources(settings: Settings) -> list[Source]:
         entries = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except yaml.YAMLError as error:
         raise UsageError(f"{path}: not valid YAML: {error}") from error
+    if not isinstance(entries, dict):
+        raise UsageError(
+            f"{path}: expected a name for each source, as gpuledger init writes it, found a {type(entries).__name__}"
+        )
     found = []
     for name, entry in entries.items():
         known = FILE_READERS if isinstance(entry, dict) and entry.get("inbox") else LIVE_READERS
@@ -122,5 +192,17 @@ def declared_sources(settings: Settings) -> list[Source]:
                 f"or one of {', '.join(LIVE_READERS)} without"
             )
         rest = {key: value for key, value in entry.items() if key not in {"kind", "inbox"}}
+        _check_arguments(f"{path}: {name}", known[entry["kind"]], rest)
         found.append(Source(name, entry["kind"], entry.get("inbox", ""), rest))
     return found
+
+
+def _check_arguments(where: str, reader: Callable[..., Iterator[Chunk]], given: dict[str, Any]) -> None:
+    """Refuse a source whose reader would be called with a word it does not know, or without one it needs."""
+    taken = {"trace" if name == "kind" else name: one for name, one in signature(reader).parameters.items()}
+    taken = {name: one for name, one in taken.items() if name not in _SUPPLIED}
+    wrong = [name for name in given if name not in taken]
+    lacking = [name for name, one in taken.items() if one.default is Parameter.empty and name not in given]
+    if wrong or lacking:
+        found = [f"unknown: {', '.join(wrong)}"] * bool(wrong) + [f"missing: {', '.join(lacking)}"] * bool(lacking)
+        raise UsageError(f"{where}: {'; '.join(found)}; it takes {', '.join(taken) or 'nothing besides'}")
