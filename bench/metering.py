@@ -35,7 +35,9 @@ def write_samples(folder: Path) -> None:
             cluster=pl.lit("atlas"),
             gpu_uuid=pl.format("GPU-{}-4d37-8938-0032-f923bad0f716", pl.col("gpu").cast(pl.String).str.zfill(8)),
             mig_instance=pl.lit(""),
-            sampled_at=(pl.lit(FIRST + timedelta(days=day)) + pl.duration(minutes="minute")).cast(pl.Datetime("us", "UTC")),
+            sampled_at=(pl.lit(FIRST + timedelta(days=day)) + pl.duration(minutes="minute")).cast(
+                pl.Datetime("us", "UTC")
+            ),
             node=pl.format("atlas-{}", (pl.col("gpu") // 8).cast(pl.String).str.zfill(3)),
             gpu_model=pl.lit("H100-80GB"),
             mig_profile=pl.lit(None, dtype=pl.String),
@@ -112,7 +114,9 @@ def main() -> None:
             write_samples(folder)
         found = compare(__file__, CONTENDERS, folder)
         scan, ours, theirs = found.values()
-        print(f"\nledger / bare scan {ours / scan:.2f} (at most 2.5)   pandas / ledger {theirs / ours:.1f} (at least 5)")
+        print(
+            f"\nledger / bare scan {ours / scan:.2f} (at most 2.5)   pandas / ledger {theirs / ours:.1f} (at least 5)"
+        )
 
 
 if __name__ == "__main__":

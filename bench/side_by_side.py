@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def compare(script: str, contenders: dict[str, Callable[[Path], object]], folder: Path, rounds: int = 3) -> dict[str, float]:
+def compare(
+    script: str, contenders: dict[str, Callable[[Path], object]], folder: Path, rounds: int = 3
+) -> dict[str, float]:
     """Measure each contender ``rounds`` times, alternating, and print medians and ratios to the first.
 
     Args:
@@ -31,7 +33,9 @@ def compare(script: str, contenders: dict[str, Callable[[Path], object]], folder
     peak_mib: dict[str, float] = dict.fromkeys(contenders, 0.0)
     for _ in range(rounds):
         for name in contenders:
-            answer = subprocess.run([sys.executable, script, name, str(folder)], check=True, capture_output=True, text=True)
+            answer = subprocess.run(
+                [sys.executable, script, name, str(folder)], check=True, capture_output=True, text=True
+            )
             measured = json.loads(answer.stdout.splitlines()[-1])
             seconds[name].append(measured["seconds"])
             peak_mib[name] = max(peak_mib[name], measured["peak_mib"])

@@ -7,6 +7,7 @@ One build at a time holds its lock; another waits its turn with a message.
 from __future__ import annotations
 
 import hashlib
+import json
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 BUCKETS = ("active", "allocated_idle", "allocated_unmeasured", "unallocated", "down", "stranded", "over_subscribed")
 
+_HORIZON = frozenset({"reference.hour", "reference.day", "reference.ledger"})
+"""What changes when the ledger comes to know of other days."""
+
 
 @dataclass(slots=True)
 class Report:
@@ -57,6 +61,7 @@ class Builder:
     def __init__(self, con: duckdb.DuckDBPyConnection, cut: int, settings: Settings) -> None:
         """Take an open connection with the log attached, and the last batch to see."""
         self.con, self.cut, self._settings = con, cut, settings
+        self._changed: set[str] | None = None
 
     def prepare(self, *, full: bool, asked: tuple[datetime, datetime] | None = None) -> list[datetime]:
         """Set up schemas, event views and reference tables.
@@ -72,26 +77,39 @@ class Builder:
         for schema in ("build", "events", "reference", "staged", "core", "marts"):
             self.con.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         self.con.execute(
-            "CREATE TABLE IF NOT EXISTS build.progress (batch_id BIGINT, known_until_at TIMESTAMPTZ, code_digest VARCHAR)"
+            "CREATE TABLE IF NOT EXISTS build.progress "
+            "(batch_id BIGINT, known_from_at TIMESTAMPTZ, known_until_at TIMESTAMPTZ, code_digest VARCHAR)"
         )
-        row = self.con.execute("SELECT batch_id, known_until_at, code_digest FROM build.progress").fetchone()
-        if full or row is None or row[2] != digest or row[0] > self.cut:
+        row = self.con.execute(
+            "SELECT batch_id, known_from_at, known_until_at, code_digest FROM build.progress"
+        ).fetchone()
+        if full or row is None or row[3] != digest or row[0] > self.cut:
             self._forget()
             row = None
-        after, known_until = (row[0], row[1]) if row else (0, None)
+        after, known = (row[0], (row[1], row[2])) if row else (0, (None, None))
         for name in (*map(table_name, EVENT_TYPES), "rejected", "batches"):
             self.con.execute(
                 f"CREATE OR REPLACE VIEW events.{name} AS SELECT * FROM lake.events.{name} WHERE batch_id <= {self.cut}"
             )
         span = known_span(self.con)
         self._fill_reference(span)
+        fresh = self._fresh(after)
+        self._changed = None if row is None or asked else fresh | (set(_HORIZON) if known != span else set())
         if span is None:
             return []
-        days = set() if row and after == self.cut else set(touched_days(self.con, after, span, known_until))
+        days = set(touched_days(self.con, after, span, known[1], fresh)) if fresh else set()
         if asked:
             first, end = max(asked[0], span[0]), min(asked[1], span[1])
             days |= {first + timedelta(days=number) for number in range((end - first).days)}
         return sorted(days)
+
+    def _fresh(self, after: int) -> set[str]:
+        """Event tables that batches after ``after`` brought rows to."""
+        rows = self.con.execute("SELECT content_digests FROM events.batches WHERE batch_id > ?", [after]).fetchall()
+        fresh = {f"events.{table}" for row in rows for table in json.loads(row[0])}
+        if "events.policy_set" in fresh:
+            fresh.add("reference.policy_now")
+        return fresh | {"events.batches"} if rows else fresh
 
     def _forget(self) -> None:
         for schema in ("staged", "core", "marts"):
@@ -138,7 +156,7 @@ class Builder:
         self.con.execute("BEGIN")
         self.con.execute("DELETE FROM build.progress")
         self.con.execute(
-            "INSERT INTO build.progress SELECT ?, known_until_at, ? FROM reference.ledger",
+            "INSERT INTO build.progress SELECT ?, known_from_at, known_until_at, ? FROM reference.ledger",
             [self.cut, _code_digest(self._settings)],
         )
         self.con.execute("DROP TABLE IF EXISTS build.unfinished")
@@ -147,6 +165,7 @@ class Builder:
     def projected(self, days: list[datetime]) -> Iterator[tuple[Projection, int, list[Violation]]]:
         """Rebuild projection by projection over the days and check each; remember once the last is done.
 
+        One that reads nothing that changed keeps its rows: late runs do not lay the month's bills again.
         Until then the table ``build.unfinished`` stands, so that a build that broke off is not published.
 
         Yields:
@@ -158,6 +177,11 @@ class Builder:
         spans = windows(days)
         self.con.execute("CREATE TABLE IF NOT EXISTS build.unfinished (batch_id BIGINT)")
         for projection in load():
+            if self._changed is not None and not projection.reads & self._changed:
+                yield projection, 0, []
+                continue
+            if self._changed is not None:
+                self._changed.add(projection.name)
             rows = rebuild(self.con, projection, spans)
             broken = violations(self.con, projection, spans)
             yield projection, rows, broken

@@ -16,6 +16,7 @@ from models.events import (
     Event,
     FxRateObserved,
     GpuInventoried,
+    RunRecorded,
     keys,
     table_name,
 )
@@ -39,7 +40,11 @@ def known_span(con: duckdb.DuckDBPyConnection) -> tuple[datetime, datetime] | No
 
 
 def touched_days(
-    con: duckdb.DuckDBPyConnection, after_batch: int, span: tuple[datetime, datetime], known_until: datetime | None
+    con: duckdb.DuckDBPyConnection,
+    after_batch: int,
+    span: tuple[datetime, datetime],
+    known_until: datetime | None,
+    fresh: set[str],
 ) -> list[datetime]:
     """UTC days that batches after ``after_batch`` touch, ascending.
 
@@ -48,17 +53,24 @@ def touched_days(
       after_batch: Last batch that the projections have seen; 0: none.
       span: Result of ``known_span``.
       known_until: End of the span at that time: what is still going on touches the days that came since.
+      fresh: Event tables (``events.name``) that these batches brought rows to; the others are not looked at.
     """
-    queries = [_of_bills(after_batch)]
-    queries += [
-        _of_event(event, after_batch)
+    special = {
+        ChargeBilled: [],
+        BillDelivered: [_of_bills(after_batch)],
+        GpuInventoried: [_of_everything_from(GpuInventoried, "effective_from_at", "effective_until_at", after_batch)],
+        FxRateObserved: [_of_everything_from(FxRateObserved, "observed_at", "NULL", after_batch)],
+    }
+    queries = [
+        query
         for event in EVENT_TYPES
-        if event.touches and event not in (ChargeBilled, GpuInventoried, FxRateObserved)
+        if f"events.{table_name(event)}" in fresh
+        for query in special.get(event, [_of_event(event, after_batch)] if event.touches else [])
     ]
-    queries.append(_of_everything_from(GpuInventoried, "effective_from_at", "effective_until_at", after_batch))
-    queries.append(_of_everything_from(FxRateObserved, "observed_at", "NULL", after_batch))
     if known_until is not None and known_until < span[1]:
         queries.append(_of_what_goes_on(known_until))
+    if not queries:
+        return []
     days = " UNION ".join(
         "SELECT unnest(generate_series(greatest(date_trunc('day', CAST(from_at AS TIMESTAMPTZ)), $first), "
         f"least(CAST(until_at AS TIMESTAMPTZ), $last - INTERVAL 1 DAY), INTERVAL 1 DAY)) AS touched_day FROM ({query})"
@@ -91,13 +103,20 @@ def _of_event(event: type[Event], after_batch: int) -> str:
     """Spans (from_at, until_at) of the new rows of an event type, and of all versions of the same facts."""
     start, end = event.touches or ("", None)
     table = f"events.{table_name(event)}"
-    until = f"coalesce({end}, $last)" if end else "$last"
+    until = f"greatest({start}, coalesce({end} - INTERVAL 1 SECOND, $last))" if end else "$last"
     if event.partition_by is None:
         start = f"date_trunc('month', {start})"
     versions = ""
     if end and end not in keys(event) and end != start:
         on_key = " AND ".join(f"fresh.{key} = one.{key}" for key in keys(event))
         versions = f" OR EXISTS (SELECT 1 FROM {table} AS fresh WHERE fresh.batch_id > {after_batch} AND {on_key})"
+    if event is RunRecorded:
+        # A step counts where its job is not known, and together with the other steps of its run: see staged.run.
+        versions += (
+            f" OR is_from_step AND EXISTS (SELECT 1 FROM {table} AS fresh WHERE fresh.batch_id > {after_batch} "
+            "AND fresh.cluster = one.cluster AND split_part(one.run_id, '.', 1) = "
+            "CASE WHEN fresh.is_from_step THEN split_part(fresh.run_id, '.', 1) ELSE fresh.run_id END)"
+        )
     if after_batch == 0 or not versions:
         return f"SELECT DISTINCT {_day(start)} AS from_at, {_day(until)} AS until_at FROM {table} AS one WHERE batch_id > {after_batch}"
     return f"SELECT DISTINCT {_day(start)} AS from_at, {_day(until)} AS until_at FROM {table} AS one WHERE batch_id > {after_batch}{versions}"

@@ -21,7 +21,7 @@ def touched(*news: Fact, known_until: datetime | None = None) -> list[int]:
         book.con.execute(f"CREATE VIEW events.{name} AS SELECT * FROM lake.events.{name}")
     span = known_span(book.con)
     assert span is not None
-    days = touched_days(book.con, 1, span, known_until)
+    days = touched_days(book.con, 1, span, known_until, {f"events.{name}" for name in map(table_name, EVENT_TYPES)})
     assert days == sorted(set(days))
     return [day.day for day in days]
 

@@ -51,6 +51,7 @@ measured as (
     cast(sum(cast(bit_count(a.active_mask) as bigint) * 60 * p.device_shares) as bigint) as active
   from pool as p
   join core.activity_hourly as a on a.cluster = p.cluster and a.node = p.node and a.use_hour = p.use_hour
+    and a.use_hour >= $start and a.use_hour < $end
     and coalesce(a.mig_profile, '') = p.mig_profile
     and (a.gpu_model is null or a.gpu_model = p.gpu_model or split_part(a.gpu_model, '-', 1) = split_part(p.gpu_model, '-', 1))
   group by p.cluster, p.node, p.gpu_model, p.mig_profile, p.use_hour

@@ -29,6 +29,7 @@ whole as (
     cast(max(n.cost_micros) as hugeint) as cost_micros, cast(max(n.list_micros) as hugeint) as list_micros
   from claim as c
   left join core.node_cost_hourly as n on n.cluster = c.cluster and n.node = c.node and n.use_hour = c.use_hour
+    and n.use_hour >= $start and n.use_hour < $end
   group by c.cluster, c.node, c.use_hour
 ),
 daily as (
