@@ -7,12 +7,12 @@ import resource
 import subprocess
 import sys
 import time
-from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 
 def compare(

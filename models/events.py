@@ -102,6 +102,7 @@ class RunRecorded(Event):
     ended_at: Instant | None = _col("when the attempt ended; NULL while it runs")
     state: Text = _col("state as the scheduler names it, without its suffix (CANCELLED, not CANCELLED by 0)")
     is_final: Flag = _col("whether the state can no longer change")
+    is_from_step: Flag = _col("a step (run_id such as 7.0), known without its job's own row; see staged.run")
     exit_code: Text | None = _col("exit code as written")
     placement_id: Text | None = _col("digest of the set of devices it held, see run_placed; NULL when it held no GPU")
 

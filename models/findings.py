@@ -105,6 +105,14 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
         "The scheduler says the run is over but not when; it counts until the last day known. Fix it with sacctmgr show runawayjobs.",
     ),
     FindingKind(
+        "run_known_by_steps",
+        "warning",
+        "runs",
+        "the job's own row",
+        "Only steps of these jobs came, so their time is that of the steps, and user and QOS are unknown. Ingest the jobs: "
+        "sacct -X writes their rows alone.",
+    ),
+    FindingKind(
         "mig_card_unknown",
         "warning",
         "runs",

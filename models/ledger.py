@@ -121,4 +121,3 @@ def obstacles(coverage: Coverage, least_priced: Decimal, least_measured: Decimal
             f"{least_measured:.1%}: ingest the missing telemetry, or set the policy"
         )
     return found
-

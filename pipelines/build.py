@@ -93,7 +93,7 @@ class Builder:
             )
         span = known_span(self.con)
         self._fill_reference(span)
-        fresh = self._fresh(after)
+        fresh = self._fresh(after) if row else {f"events.{table_name(event)}" for event in EVENT_TYPES}
         self._changed = None if row is None or asked else fresh | (set(_HORIZON) if known != span else set())
         if span is None:
             return []

@@ -273,6 +273,8 @@ class Lake:
         return (fresh[0] if fresh else 0), (count[0] if count else 0)
 
     def _insert_rejected(self, incoming: str, batch_id: int) -> tuple[int, int]:
+        if self.con.execute(f"SELECT 1 FROM {incoming} LIMIT 1").fetchone() is None:
+            return 0, 0
         names = ", ".join(_REJECTED)
         same = " AND ".join(f"known.{name} = incoming.{name}" for name in _REJECTED)
         self.con.execute(

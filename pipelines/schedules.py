@@ -25,9 +25,9 @@ from dagster import (
 )
 
 from pipelines.assets.log import EVENT_KEYS, LOG_FILES
-from pipelines.assets.projections import PROJECTION_KEYS
+from pipelines.assets.projections import OP_NAME, PROJECTION_KEYS, Rebuild
 from pipelines.assets.publication import CLOSED_MONTH, PUBLISHED
-from pipelines.assets.sources import READ_UNTIL, Deliveries, Window, source_key
+from pipelines.assets.sources import READ_UNTIL, Deliveries, Window, op_name, source_key
 from pipelines.inbox import deliveries
 from pipelines.ingest import Source, declared_sources
 from pipelines.publish import query
@@ -67,12 +67,12 @@ def ledger_jobs(settings: Settings, intact: AssetChecksDefinition) -> dict[str, 
 
 
 def run_of(source: Source, at: datetime, config: Window | Deliveries, run_key: str | None = None) -> RunRequest:
-    """A run from one source to the published file, for the day of an instant besides all days that its facts touch."""
+    """A run from one source to the published file, filed under a day: it rebuilds the days that new facts touch."""
     return RunRequest(
         run_key=run_key,
         partition_key=f"{at:%Y-%m-%d}",
         asset_selection=[source_key(source), *_AFTER_SOURCES],
-        run_config=RunConfig(ops={source_key(source).to_python_identifier(): config}),
+        run_config=RunConfig(ops={op_name(source): config, OP_NAME: Rebuild(only_news=True)}),
         tags={"source": source.name},
     )
 

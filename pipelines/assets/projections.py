@@ -16,6 +16,7 @@ from dagster import (
     AssetKey,
     AssetsDefinition,
     AssetSpec,
+    Config,
     MaterializeResult,
     TableColumn,
     TableSchema,
@@ -33,14 +34,21 @@ def key(table: str) -> AssetKey:
     return AssetKey(table.split("."))
 
 
+OP_NAME = "projections"
 PROJECTION_KEYS = [key(one.name) for one in load()]
+
+
+class Rebuild(Config):
+    """Whether to leave alone the days that the run is filed under, unless new facts touch them."""
+
+    only_news: bool = False
 
 
 def projection_assets(settings: Settings) -> AssetsDefinition:
     """All projections with all their invariants."""
 
     @multi_asset(
-        name="projections",
+        name=OP_NAME,
         specs=[_spec(one) for one in load()],
         check_specs=[
             AssetCheckSpec(name, asset=key(one.name), blocking=True, description=f"Returns no row:\n\n{query}")
@@ -50,9 +58,11 @@ def projection_assets(settings: Settings) -> AssetsDefinition:
         partitions_def=DAYS,
         backfill_policy=ONE_RUN,
     )
-    def projections(context: AssetExecutionContext) -> Iterator[MaterializeResult[None] | AssetCheckResult]:
+    def projections(
+        context: AssetExecutionContext, config: Rebuild
+    ) -> Iterator[MaterializeResult[None] | AssetCheckResult]:
         with failing_plainly(), opened(settings, on_wait=context.log.info) as builder:
-            days = builder.prepare(full=False, asked=asked_window(context))
+            days = builder.prepare(full=False, asked=None if config.only_news else asked_window(context))
             context.log.info("rebuilding %s up to batch %s", _shown(days), builder.cut)
             for projection, rows, broken in builder.projected(days):
                 yield MaterializeResult(

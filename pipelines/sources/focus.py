@@ -1,104 +1,62 @@
 """Bills in FOCUS 1.0 to 1.4 (Cost and Usage), as CSV, CSV.gz or Parquet.
 
 All files of one call are one delivery. A delivery replaces the one before it, bill by bill, so each bill's lines are
-stored under the digest of their multiset: the same lines in other files, another order or another compression are the same
-content, and a delivery that says nothing new adds nothing.
+stored under the digest of their multiset: the same lines in other files, another order or another compression are the
+same content, and a delivery that says nothing new adds nothing.
 
-DuckDB reads and types the rows in a temporary file beside it, so a bill may be larger than memory.
-Source of columns and versions: the FOCUS specification, https://focus.finops.org.
+The digest is known only after the last line, so DuckDB types the rows into a temporary file first, and nothing is
+yielded before every file was read to its end. The file spills to disk: a bill may be larger than memory.
 """
 
 from __future__ import annotations
 
-import difflib
+import codecs
+import csv
 import gzip
+import hashlib
+import shutil
 import tempfile
+import zlib
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
 import polars as pl
 
 from models.errors import SourceError
-from models.events import BillDelivered, ChargeBilled, columns, polars_schema
-from pipelines.sources.base import CHUNK_ROWS, REJECTED_SCHEMA, Chunk, rejected_frame, rejected_row
+from models.events import BillDelivered, ChargeBilled, polars_schema
+from pipelines.sources.base import (
+    CHUNK_ROWS,
+    RAW_TEXT_LIMIT,
+    Chunk,
+    rejected_frame,
+    rejected_row,
+)
+from pipelines.sources.focus_columns import (
+    CATEGORIES,
+    DECIMALS,
+    INSTANTS,
+    KNOWN,
+    MONTH,
+    TEXTS,
+    check_header,
+    focus_version,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import date
-    from pathlib import Path
 
 SOURCE = "focus"
+SPOOL_MEMORY = "1GB"
+"""Memory before the spool goes to disk."""
+EMPTY_CONTENT_ID = hashlib.md5(b"", usedforsecurity=False).hexdigest()
+"""Content of a bill without lines."""
 
-TEXTS = {
-    "invoice_id": ("InvoiceId",),
-    "provider": ("ServiceProviderName", "ProviderName"),
-    "sub_account_id": ("SubAccountId",),
-    "charge_category": ("ChargeCategory",),
-    "charge_class": ("ChargeClass",),
-    "charge_description": ("ChargeDescription",),
-    "service_category": ("ServiceCategory",),
-    "service_name": ("ServiceName",),
-    "sku_id": ("SkuId",),
-    "region_id": ("RegionId",),
-    "resource_id": ("ResourceId",),
-    "resource_name": ("ResourceName",),
-    "pricing_category": ("PricingCategory",),
-    "pricing_unit": ("PricingUnit",),
-    "commitment_discount_id": ("CommitmentDiscountId",),
-    "commitment_discount_status": ("CommitmentDiscountStatus",),
-    "currency": ("BillingCurrency",),
-    "tags": ("Tags",),
-    "billing_account_id": ("BillingAccountId",),
-    "issuer": ("InvoiceIssuerName", "ServiceProviderName", "ProviderName"),
-}
-"""FOCUS columns of each text column of an event; the first that the row has a value for."""
-
-DECIMALS = {
-    "pricing_quantity": "PricingQuantity",
-    "consumed_quantity": "ConsumedQuantity",
-    "billed_amount": "BilledCost",
-    "effective_amount": "EffectiveCost",
-    "list_amount": "ListCost",
-    "contracted_amount": "ContractedCost",
-}
-INSTANTS = {
-    "charge_period_start_at": "ChargePeriodStart",
-    "charge_period_end_at": "ChargePeriodEnd",
-    "billing_period_start_at": "BillingPeriodStart",
-}
-MANDATORY = (
-    "BilledCost", "EffectiveCost", "BillingAccountId", "BillingCurrency", "BillingPeriodStart", "ChargePeriodStart",
-    "ChargePeriodEnd", "ChargeCategory",
-)  # fmt: skip
-"""Without these there is no bill: whose it is, for when, how much of what money."""
-
-VERSION_MARKS: tuple[tuple[str, set[str], set[str]], ...] = (
-    ("1.4", {"InvoiceDetailId"}, set()),
-    ("1.4", {"ServiceProviderName"}, {"ProviderName"}),
-    ("1.3", {"ServiceProviderName"}, set()),
-    ("1.3", {"AllocatedMethodId"}, set()),
-    ("1.2", {"InvoiceId"}, set()),
-    ("1.2", {"PricingCurrency"}, set()),
-    ("1.1", {"CapacityReservationId"}, set()),
-    ("1.1", {"CommitmentDiscountQuantity"}, set()),
-)
-"""Version by columns that are there and columns that are not, newest first; 1.0 when none fits."""
-
-CATEGORIES = ("Usage", "Purchase", "Tax", "Credit", "Adjustment")
-
-_CHECKS = (
-    ("currency IS NULL", "BillingCurrency: found nothing, expected an ISO 4217 code: a row without currency is refused"),
-    ("NOT regexp_full_match(currency, '[A-Z]{3}')", "BillingCurrency: expected a three-letter ISO 4217 code"),
-    ("billing_account_id IS NULL", "BillingAccountId: found nothing, expected the account of the bill"),
-    ("issuer IS NULL", "InvoiceIssuerName, ServiceProviderName and ProviderName: found nothing in any, expected who bills"),
-    ("billing_period_start_at IS NULL", "BillingPeriodStart: expected a UTC time such as 2026-09-01T00:00:00Z"),
-    ("charge_period_start_at IS NULL", "ChargePeriodStart: expected a UTC time such as 2026-09-01T00:00:00Z"),
-    ("charge_period_end_at IS NULL", "ChargePeriodEnd: expected a UTC time such as 2026-09-01T01:00:00Z"),
-    ("charge_period_end_at <= charge_period_start_at", "ChargePeriodEnd: expected an instant after ChargePeriodStart"),
-    ("billed_amount IS NULL", "BilledCost: expected a number without separators or currency sign"),
-    ("effective_amount IS NULL", "EffectiveCost: expected a number without separators or currency sign"),
-    (f"charge_category IS NULL OR charge_category NOT IN {CATEGORIES}", f"ChargeCategory: expected one of {', '.join(CATEGORIES)}"),
-)  # fmt: skip
+_LONGEST_LINE_BYTES = 16 * 2**20
+_NUMBER = "a number such as -1234.56, without separators or currency sign"
+_TIME = "a UTC time such as 2026-09-01T00:00:00Z"
 
 
 def read_focus(
@@ -112,208 +70,267 @@ def read_focus(
 
     Args:
       paths: All parts of the delivery.
-      billing_period: First day of the month that an empty delivery restates to nothing, with the two below.
+      billing_period: A day of the month that a delivery without lines restates to nothing, with the two below.
       issuer: Issuer of that bill.
       billing_account_id: Account of that bill.
 
     Raises:
       SourceError: A file cannot be read, or is no FOCUS file; the message says what was found and expected.
     """
-    versions = {}
     with (
         tempfile.TemporaryDirectory(prefix="gpuledger-focus-") as folder,
         duckdb.connect(f"{folder}/spool.duckdb") as con,
     ):
-        con.execute("SET TimeZone = 'UTC'")
-        con.execute(f"SET temp_directory = '{folder}'")
+        con.execute(f"SET TimeZone = 'UTC'; SET memory_limit = '{SPOOL_MEMORY}'; SET temp_directory = '{folder}/spill'")
         con.execute(_SPOOL_DDL)
-        for path in paths:
-            header = _header(path)
-            if header:
-                versions[path] = _checked_version(path, header)
-                _spool(con, path, header)
-        rejected = con.sql("SELECT * FROM rejected ORDER BY position").pl().cast(REJECTED_SCHEMA)
-        total = con.execute("SELECT (SELECT count(*) FROM line), (SELECT count(*) FROM rejected)").fetchone() or (0, 0)
-        yield Chunk(rejected=rejected, rows_read=total[0] + total[1])
-        if total[0]:
-            yield from _lines(con)
-            yield Chunk({BillDelivered: _bills(con, max(versions.values(), default="1.0"))})
-        elif not total[1]:
+        versions = [_spool(con, path, Path(folder) / f"part{number}") for number, path in enumerate(paths)]
+        try:
+            con.execute(_CONTENT_SQL, [max(versions, default="")])
+        except duckdb.Error as error:
+            raise SourceError(f"{_names(paths)}: the lines of a bill cannot be added up: {error}") from error
+        row_count = 0
+        for event, sql in ((None, _REJECTED_SQL), (ChargeBilled, _CHARGES_SQL)):
+            for frame in _frames(con, sql):
+                row_count += frame.height
+                yield Chunk({event: frame}, rows_read=frame.height) if event else Chunk({}, frame, frame.height)
+        yield from (Chunk({BillDelivered: frame}) for frame in _frames(con, _BILLS_SQL))
+        if not row_count:
             yield _empty(paths, billing_period, issuer, billing_account_id)
 
 
-def focus_version(header: Sequence[str]) -> str:
-    """FOCUS version that a header belongs to.
-
-    >>> focus_version(["BilledCost", "ProviderName"]), focus_version(["BilledCost", "ServiceProviderName"])
-    ('1.0', '1.4')
-    """
-    names = set(header)
-    return next((version for version, has, lacks in VERSION_MARKS if has <= names and not lacks & names), "1.0")
-
-
-def _header(path: Path) -> list[str]:
-    """Column names; empty for an empty file."""
-    try:
-        with path.open("rb") as file:
-            start = file.read(4)
-        if start == b"PAR1":
-            return [
-                row[0] for row in duckdb.execute("SELECT name FROM parquet_schema(?) OFFSET 1", [str(path)]).fetchall()
-            ]
-        opener = gzip.open if start[:2] == b"\x1f\x8b" else open
-        with opener(path, "rt", encoding="utf-8-sig", errors="replace") as file:
-            return [name.strip().strip('"') for name in file.readline().strip().split(",") if name.strip()]
-    except (OSError, EOFError, duckdb.Error) as error:
-        raise SourceError(f"{path}: cannot be read: {error}") from error
-
-
-def _checked_version(path: Path, header: list[str]) -> str:
-    version = focus_version(header)
-    lacking = [name for name in MANDATORY if name not in header]
-    if not lacking:
-        return version
-    if len(header) == 1:
-        raise SourceError(f"{path}: found one column, {header[0][:120]!r}: expected a comma-separated FOCUS file")
-    near = {name: difflib.get_close_matches(name, header, n=1, cutoff=0.75) for name in lacking}
-    hints = "; ".join(f"{name} (found {found[0]}: renamed?)" if found else name for name, found in near.items())
-    raise SourceError(f"{path}: taken for FOCUS {version}, but these mandatory columns are missing: {hints}")
-
-
-_SPOOL_DDL = (
-    "CREATE TABLE rejected (source VARCHAR, position VARCHAR, kind VARCHAR, reason VARCHAR, raw_text VARCHAR); CREATE TABLE line ("
-    + ", ".join(f"{name} VARCHAR" for name in (*TEXTS, "line_digest"))
-    + ", "
-    + ", ".join(f"{name} DECIMAL(38,12)" for name in DECIMALS)
-    + ", "
-    + ", ".join(f"{name} TIMESTAMPTZ" for name in INSTANTS)
-    + ")"
-)
-
-
-def _spool(con: duckdb.DuckDBPyConnection, path: Path, header: list[str]) -> None:
-    """Type a file's rows into ``line``, those not understood into ``rejected``."""
-    present = set(header)
-
-    def text(name: str) -> str:
-        return f"nullif(nullif(nullif(trim(\"{name}\"), ''), 'NULL'), 'null')"
-
-    def first_of(names: tuple[str, ...]) -> str:
-        found = [text(name) for name in names if name in present]
-        return f"coalesce({', '.join(found)})" if found else "CAST(NULL AS VARCHAR)"
-
-    selected = [f"{first_of(names)} AS {column}" for column, names in TEXTS.items()]
-    selected += [
-        f"TRY_CAST({text(name)} AS DECIMAL(38,12)) AS {column}"
-        if name in present
-        else f"CAST(NULL AS DECIMAL(38,12)) AS {column}"
-        for column, name in DECIMALS.items()
-    ]
-    selected += [
-        f"date_trunc('second', TRY_CAST({text(name)} AS TIMESTAMPTZ)) AS {column}" for column, name in INSTANTS.items()
-    ]
-    raw = " || chr(31) || ".join(
-        f"coalesce('{name.replace(chr(39), chr(39) * 2)}=' || {text(name)}, '')" for name in sorted(header)
-    )
-    case = "CASE " + " ".join(f"WHEN {check} THEN '{reason}'" for check, reason in _CHECKS) + " END"
-    try:
-        con.execute(
-            f"CREATE OR REPLACE TEMP TABLE typed AS SELECT *, {case} AS reason FROM ("
-            f"SELECT {', '.join(selected)}, {raw} AS raw_text, row_number() OVER () AS position FROM {_relation(path)})"
-        )
-    except duckdb.Error as error:
-        raise SourceError(f"{path}: cannot be read as a FOCUS file: {error}") from error
-    con.execute(
-        "INSERT INTO rejected SELECT ?, ? || ':row ' || position, 'rejected', reason, left(replace(raw_text, chr(31), ' '), 2000) "
-        "FROM typed WHERE reason IS NOT NULL",
-        [SOURCE, path.name],
-    )
-    if not _is_parquet(path):
-        con.execute(
-            "INSERT INTO rejected SELECT ?, ? || ':line ' || line, 'rejected', any_value(error_message), left(any_value(csv_line), 2000) "
-            "FROM reject_errors GROUP BY line",
-            [SOURCE, path.name],
-        )
-        con.execute("TRUNCATE reject_errors; TRUNCATE reject_scans")
-    con.execute(
-        "INSERT INTO line BY NAME SELECT * EXCLUDE (raw_text, position, reason), md5(raw_text) AS line_digest FROM typed WHERE reason IS NULL"
-    )
-
-
-def _is_parquet(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(4) == b"PAR1"
-
-
-def _relation(path: Path) -> str:
-    quoted = str(path).replace("'", "''")
-    if _is_parquet(path):
-        return f"(SELECT CAST(COLUMNS(*) AS VARCHAR) FROM read_parquet('{quoted}'))"
-    return (
-        f"read_csv('{quoted}', header = true, all_varchar = true, delim = ',', quote = '\"', escape = '\"', "
-        "strict_mode = true, store_rejects = true, compression = 'auto', max_line_size = 16777216)"
-    )
-
-
-_BILL = "issuer, billing_account_id, CAST(date_trunc('month', billing_period_start_at) AS DATE)"
-_CONTENT = "printf('%032x', sum(md5_number_lower(line_digest))) || printf('%032x', sum(md5_number_upper(line_digest)))"
-
-
-def _lines(con: duckdb.DuckDBPyConnection) -> Iterator[Chunk]:
-    con.execute(
-        f"CREATE TEMP TABLE content AS SELECT issuer, billing_account_id, CAST(date_trunc('month', billing_period_start_at) AS DATE) "
-        f"AS billing_period_month, md5({_CONTENT}) AS content_id, count(*) AS line_count, sum(billed_amount) AS billed_amount, "
-        f"sum(effective_amount) AS effective_amount, CASE WHEN count(DISTINCT currency) = 1 THEN min(currency) END AS currency "
-        f"FROM line GROUP BY {_BILL}"
-    )
-    schema = polars_schema(ChargeBilled)
-    named = ", ".join(
-        {"content_id": "c.content_id", "billing_period_month": "c.billing_period_month"}.get(
-            column.name, f"l.{column.name}"
-        )
-        for column in columns(ChargeBilled)
-        if column.name != "line_ordinal"
-    )
-    reader = con.execute(
-        f"SELECT {named}, row_number() OVER (PARTITION BY c.content_id, c.issuer, c.billing_account_id, c.billing_period_month, "
-        "l.line_digest) AS line_ordinal FROM line AS l JOIN content AS c ON c.issuer = l.issuer "
-        "AND c.billing_account_id = l.billing_account_id "
-        "AND c.billing_period_month = CAST(date_trunc('month', l.billing_period_start_at) AS DATE)"
-    ).to_arrow_reader(CHUNK_ROWS)
-    for batch in reader:
-        frame = pl.from_arrow(batch)
-        if isinstance(frame, pl.DataFrame) and frame.height:
-            yield Chunk({ChargeBilled: frame.select(schema.names()).cast(schema)})
-
-
-def _bills(con: duckdb.DuckDBPyConnection, version: str) -> pl.DataFrame:
-    schema = polars_schema(BillDelivered)
-    frame = con.sql(
-        "SELECT issuer, billing_account_id, billing_period_month, content_id, line_count, "
-        "CASE WHEN currency IS NOT NULL THEN CAST(billed_amount AS DECIMAL(38,12)) END AS billed_amount, "
-        "CASE WHEN currency IS NOT NULL THEN CAST(effective_amount AS DECIMAL(38,12)) END AS effective_amount, currency, "
-        f"'{version}' AS focus_version FROM content ORDER BY ALL"
-    ).pl()
-    return frame.select(schema.names()).cast(schema)
+def _names(paths: Sequence[Path]) -> str:
+    return ", ".join(path.name for path in paths)
 
 
 def _empty(paths: Sequence[Path], billing_period: date | None, issuer: str | None, account: str | None) -> Chunk:
     """A delivery without lines: it restates a named bill to nothing, or says what to name."""
-    if billing_period is None or issuer is None or account is None:
+    if billing_period is None or not issuer or not account:
         reason = (
-            "the delivery has no lines and does not say which bill it empties: give the billing period, the issuer and the "
-            "billing account (--billing-period 2026-09 --issuer NAME --account ID) if that is meant"
+            "the delivery has no lines and does not say which bill it empties: if that is meant, give the billing period, "
+            "the issuer and the billing account (--billing-period 2026-09 --issuer NAME --account ID)"
         )
-        return Chunk(rejected=rejected_frame([rejected_row(SOURCE, ", ".join(p.name for p in paths), reason, "")]))
+        return Chunk(rejected=rejected_frame([rejected_row(SOURCE, _names(paths), reason, "")]))
     row = {
         "issuer": issuer,
         "billing_account_id": account,
         "billing_period_month": billing_period.replace(day=1),
-        "content_id": "empty",
+        "content_id": EMPTY_CONTENT_ID,
         "line_count": 0,
-        "billed_amount": None,
-        "effective_amount": None,
-        "currency": None,
-        "focus_version": None,
     }
-    return Chunk({BillDelivered: pl.DataFrame([row], schema=polars_schema(BillDelivered))})
+    schema = polars_schema(BillDelivered)
+    return Chunk({BillDelivered: pl.DataFrame([{name: row.get(name) for name in schema}], schema=schema)})
+
+
+def _spool(con: duckdb.DuckDBPyConnection, path: Path, link: Path) -> str:
+    """Type a file's rows into ``line``; returns its FOCUS version, empty for an empty file.
+
+    Args:
+      con: The spool.
+      path: The file as the user names it, for messages.
+      link: Where to put it under a name without quotes or wildcards.
+
+    Raises:
+      SourceError: See ``read_focus``.
+    """
+    try:
+        header, relation = _opened(con, path, link)
+        if not header:
+            return ""
+        check_header(path, header)
+        con.execute(_typed_sql(header, relation), [path.name])
+        if "store_rejects" in relation:
+            con.execute(_BROKEN_SQL, [path.name])
+            con.execute("TRUNCATE reject_errors; TRUNCATE reject_scans")
+    except (OSError, EOFError, zlib.error, csv.Error) as error:
+        raise SourceError(f"{path}: cannot be read to its end: {error}; get the file again") from error
+    except duckdb.Error as error:
+        hint = "; end all lines alike, in LF or in CR LF" if "invalid state" in str(error) else ""
+        raise SourceError(f"{path}: cannot be read as FOCUS: {str(error).splitlines()[0]}{hint}") from error
+    return focus_version(header)
+
+
+def _opened(con: duckdb.DuckDBPyConnection, path: Path, link: Path) -> tuple[list[str], str]:
+    """Column names, and the SQL that gives a file's rows as text."""
+    with path.open("rb") as file:
+        start = file.read(4)
+    if start == b"PAR1":
+        link.symlink_to(path.resolve())
+        described = con.execute(f"DESCRIBE SELECT * FROM read_parquet('{link}')").fetchall()
+        # Tags come as text, or as a map: written as JSON, they read alike.
+        cells = [
+            f"to_json({_quoted(name)}) AS {_quoted(name)}" if "(" in kind and "DECIMAL" not in kind else _quoted(name)
+            for name, kind, *_ in described
+        ]
+        return (
+            [name for name, *_ in described],
+            "(SELECT nullif(nullif(nullif(CAST(COLUMNS(*) AS VARCHAR), ''), 'NULL'), 'null') "
+            f"FROM (SELECT {', '.join(cells)} FROM read_parquet('{link}')))",
+        )
+    text = _whole_text(path, link, is_gzip=start[:2] == b"\x1f\x8b")
+    opener = gzip.open if text.suffix == ".gz" else open
+    with opener(text, "rt", encoding="utf-8-sig", newline="") as file:
+        header = [name.strip() or f"column{number}" for number, name in enumerate(next(csv.reader(file), []))]
+    named = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in header)
+    # One thread: a parallel scan may split a file inside a quoted line break.
+    return header, (
+        f"read_csv('{text}', auto_detect = false, header = true, columns = {{{named}}}, delim = ',', quote = '\"', escape = '\"', "
+        f"comment = '', nullstr = ['', 'NULL', 'null'], strict_mode = true, store_rejects = true, parallel = false, max_line_size = {_LONGEST_LINE_BYTES})"
+    )
+
+
+def _whole_text(path: Path, link: Path, *, is_gzip: bool) -> Path:
+    """A file under another name, or a copy of it in which bytes that are no UTF-8 are replaced.
+
+    It is read to its end, because DuckDB takes a truncated gzip for a short file and heeds no checksum.
+    """
+    opener = gzip.open if is_gzip else open
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    is_utf8 = True
+    with opener(path, "rb") as file:
+        for block in iter(partial(file.read, 2**20), b""):
+            try:
+                is_utf8 = is_utf8 and decoder.decode(block) is not None
+            except UnicodeDecodeError:
+                is_utf8 = False
+    if is_utf8 and not decoder.getstate()[0]:
+        found = link.with_suffix(".csv.gz" if is_gzip else ".csv")
+        found.symlink_to(path.resolve())
+        return found
+    found = link.with_suffix(".csv")
+    with (
+        opener(path, "rt", encoding="utf-8", errors="replace", newline="") as damaged,
+        found.open("w", encoding="utf-8", newline="") as repaired,
+    ):
+        shutil.copyfileobj(damaged, repaired)
+    return found
+
+
+def _frames(con: duckdb.DuckDBPyConnection, sql: str) -> Iterator[pl.DataFrame]:
+    """A query's rows, some at a time; none for no rows."""
+    for batch in con.execute(sql).to_arrow_reader(CHUNK_ROWS):
+        if batch.num_rows:
+            yield pl.DataFrame(batch)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _cell(name: str) -> str:
+    """Text of a FOCUS column; under this name it cannot meet an event's column."""
+    return _quoted(f"text of {name}")
+
+
+def _decimal(name: str) -> str:
+    """Exact number; beyond 12 places half to even, where a cast alone goes away from zero."""
+    halved = f"regexp_replace({_cell(name)}, '^([+-]?[0-9]*[.][0-9]{{11}}[02468])50*$', '\\1')"
+    text = f"CASE WHEN length({_cell(name)}) > 13 THEN {halved} ELSE {_cell(name)} END"
+    return f"CASE WHEN NOT contains({_cell(name)}, '_') THEN TRY_CAST({text} AS DECIMAL(38,12)) END"
+
+
+def _instant(name: str) -> str:
+    """Instant in whole seconds; UTC where no zone is written, as FOCUS has it."""
+    form = "[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:]{5,8}([.][0-9]+)?(Z| ?UTC|[+-][0-9]{2}(:?[0-9]{2})?)?)?"
+    # DuckDB knows no zone after minutes.
+    text = f"regexp_replace({_cell(name)}, '([ T][0-9]{{2}}:[0-9]{{2}})Z$', '\\1')"
+    instant = f"date_trunc('second', TRY_CAST({text} AS TIMESTAMPTZ))"
+    return f"CASE WHEN regexp_full_match({_cell(name)}, '{form}') THEN {instant} END"
+
+
+def _reason() -> str:
+    """SQL of the first thing wrong with a row; NULL if nothing is."""
+
+    def found(name: str, wrong: str, expected: str) -> str:
+        seen = f"coalesce('''' || left({_cell(name)}, 100) || '''', 'nothing')"
+        return f"WHEN {wrong} THEN '{name}: found ' || {seen} || ', expected {expected}'"
+
+    known_category = f"coalesce(charge_category IN {CATEGORIES}, false)"
+    cases = [
+        found("BillingCurrency", "NOT coalesce(regexp_full_match(currency, '[A-Z]{3}'), false)", "an ISO 4217 code such as USD"),
+        found("BillingAccountId", "coalesce(trim(billing_account_id), '') = ''", "the account of the bill"),
+        found("InvoiceIssuerName", "coalesce(trim(issuer), '') = ''", "who bills, here or in ServiceProviderName or ProviderName"),
+        found("ChargeCategory", f"NOT {known_category}", "one of " + ", ".join(CATEGORIES)),
+        found(MONTH, "billing_period_month IS NULL", _TIME),
+        *(found(name, f"{column} IS NULL", _TIME) for column, name in INSTANTS.items()),
+        found("ChargePeriodEnd", "charge_period_end_at <= charge_period_start_at", "an instant after ChargePeriodStart"),
+        *(
+            found(name, f"{column} IS NULL" + ("" if column in ALWAYS else f" AND {_cell(name)} IS NOT NULL"), _NUMBER)
+            for column, name in DECIMALS.items()
+        ),
+    ]  # fmt: skip
+    return f"CASE {' '.join(cases)} END"
+
+
+ALWAYS = ("billed_amount", "effective_amount")
+"""Numbers that every line has."""
+
+
+def _typed_sql(header: Sequence[str], relation: str) -> str:
+    """INSERT of a file's rows into ``line``: cells as text, then typed, then judged."""
+    present = set(header)
+    cells = ", ".join(
+        f"{_quoted(name) if name in present else 'CAST(NULL AS VARCHAR)'} AS {_cell(name)}"
+        for name in dict.fromkeys([*header, *KNOWN])
+    )
+    typed = [f"coalesce({', '.join(map(_cell, names))}, NULL) AS {column}" for column, names in TEXTS.items()]
+    typed += [f"{_decimal(name)} AS {column}" for column, name in DECIMALS.items()]
+    typed += [f"{_instant(name)} AS {column}" for column, name in INSTANTS.items()]
+    typed.append(f"CAST(date_trunc('month', {_instant(MONTH)}) AS DATE) AS billing_period_month")
+    # The canonical text: cells with a value, by column name. A column that is empty throughout changes nothing.
+    line_text = ", ".join(f"{_literal(name + '=')} || {_cell(name)}" for name in sorted(header))
+    kept = ", ".join([*TEXTS, *DECIMALS, *INSTANTS, "billing_period_month"])
+    return f"""
+        INSERT INTO line BY NAME
+        SELECT {kept}, md5(line_text) AS line_digest, reason, ? || ':row ' || row_number AS position,
+          CASE WHEN reason IS NOT NULL THEN left(replace(line_text, chr(31), ', '), {RAW_TEXT_LIMIT}) END AS raw_text
+        FROM (
+          SELECT *, {_reason()} AS reason
+          FROM (
+            SELECT *, {", ".join(typed)}, concat_ws(chr(31), {line_text}) AS line_text, row_number() OVER () AS row_number
+            FROM (SELECT {cells} FROM {relation})
+          )
+        )
+    """
+
+
+_SPOOL_DDL = (
+    "CREATE TABLE line ("
+    + ", ".join(f"{name} VARCHAR" for name in (*TEXTS, "line_digest", "reason", "position", "raw_text"))
+    + "".join(f", {name} DECIMAL(38,12)" for name in DECIMALS)
+    + "".join(f", {name} TIMESTAMPTZ" for name in INSTANTS)
+    + ", billing_period_month DATE)"
+)
+_BROKEN_SQL = (
+    "INSERT INTO line BY NAME SELECT ? || ':line ' || line AS position, min(error_message) || ' (CSV)' AS reason, "
+    f"left(min(csv_line), {RAW_TEXT_LIMIT}) AS raw_text FROM reject_errors GROUP BY line"
+)
+_REJECTED_SQL = (
+    f"SELECT '{SOURCE}' AS source, position, 'rejected' AS kind, reason, raw_text FROM line WHERE reason IS NOT NULL"
+)
+# The sum of digests of lines does not depend on their order, and counts equal lines.
+_CONTENT_SQL = """
+    CREATE TABLE content AS
+    SELECT
+      issuer, billing_account_id, billing_period_month,
+      md5(printf('%032x%032x', sum(md5_number_lower(line_digest)), sum(md5_number_upper(line_digest)))) AS content_id,
+      count(*) AS line_count,
+      CASE WHEN count(DISTINCT currency) = 1 THEN sum(billed_amount) END AS billed_amount,
+      CASE WHEN count(DISTINCT currency) = 1 THEN sum(effective_amount) END AS effective_amount,
+      CASE WHEN count(DISTINCT currency) = 1 THEN min(currency) END AS currency,
+      CAST(? AS VARCHAR) AS focus_version
+    FROM line
+    WHERE reason IS NULL
+    GROUP BY issuer, billing_account_id, billing_period_month
+"""
+_BILLS_SQL = f"SELECT {', '.join(polars_schema(BillDelivered))} FROM content ORDER BY ALL"
+# Equal lines name the same bill, so they are counted by their digest alone.
+_CHARGES_SQL = f"""
+    SELECT {", ".join(polars_schema(ChargeBilled))}
+    FROM (SELECT *, row_number() OVER (PARTITION BY line_digest) AS line_ordinal FROM line WHERE reason IS NULL)
+    JOIN (SELECT issuer, billing_account_id, billing_period_month, content_id FROM content)
+      USING (issuer, billing_account_id, billing_period_month)
+"""

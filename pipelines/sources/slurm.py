@@ -43,7 +43,7 @@ XDMOD_FIELDS = (
 """Columns, in order, of the header-less dumps that Open XDMoD's slurm helper writes."""
 
 SACCT_FIELDS = (
-    "JobIDRaw,JobID,User,Account,Partition,QOS,State,Submit,Start,End,ElapsedRaw,Suspended,AllocTRES,NodeList,"
+    "JobIDRaw,JobID,User,Account,Partition,QOS,State,Submit,Eligible,Start,End,ElapsedRaw,Suspended,AllocTRES,NodeList,"
     "ExitCode,JobName"  # last, so that a delimiter in a name can be told from one between cells
 )
 
@@ -57,6 +57,7 @@ FINAL_STATES = {"COMPLETED": "CD", "CANCELLED": "CA", "FAILED": "F", "TIMEOUT": 
 
 _LONG_STATES = {code: state for state, code in {**OPEN_STATES, **FINAL_STATES}.items()}
 _NO_TIME = ("Unknown", "None", "N/A")
+_RUN_ID = r"^\d+(_(\d+|\[.*\]))?(\+\d+)?(\.[\w+]+)?$"
 _DURATION = r"^(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.\d+)?$"
 
 
@@ -83,7 +84,8 @@ def read_sacct(
 
     Times are wall-clock times of ``timezone`` unless they carry an offset or are epoch seconds. In the hour that
     comes twice when the clock goes back, the reading is taken with which End less Start is the elapsed (and suspended)
-    time; where that does not tell, as for a job that still runs, the earlier one.
+    time; where that does not tell, as for a job that still runs, the earlier one, unless by the clock the job would then
+    have started before it was submitted or eligible.
 
     Args:
       paths: Dumps. A file that grows meanwhile is read up to the size it had when opened.
@@ -178,17 +180,41 @@ def _chunk(records: Records, layout: Layout, path: str, cluster: str, timezone: 
         for name in COLUMNS
     ]
     rows = records.frame.select("line", "raw_text", *cells)
-    attempts = rows.filter(~pl.coalesce("jobidraw", "jobid", pl.lit("")).str.contains(".", literal=True))
-    judged = _judged(_timed(attempts, timezone))
+    judged = _judged(_timed(rows, timezone)).filter(~pl.col("is_step") | pl.col("kind").ne_missing("set_aside"))
     placed, sets = _placed(judged.filter(pl.col("reason").is_null()))
-    good = placed.filter(pl.col("reason").is_null())
+    good = _without_steps_of_known_jobs(placed.filter(pl.col("reason").is_null()))
     bad = pl.concat([judged.filter(pl.col("reason").is_not_null()), placed.select(judged.columns)])
+    rejected = _rejected(bad, path)
+    used = good["placement_id"].drop_nulls().unique(maintain_order=True)
     return Chunk(
-        events={RunRecorded: _runs(good, cluster), RunPlaced: placement_frame(sets)},
-        rejected=pl.concat([rejected_frame(records.rejected), _rejected(bad, path)]),
+        events={
+            RunRecorded: _runs(good, cluster),
+            RunPlaced: placement_frame({identity: sets[identity] for identity in used}),
+        },
+        rejected=pl.concat([rejected_frame(records.rejected), rejected]),
         rows_read=rows.height + len(records.rejected),
-        rows_ignored=rows.height - attempts.height,
+        rows_ignored=rows.height - good.height - rejected.height,
     )
+
+
+def _without_steps_of_known_jobs(good: pl.DataFrame) -> pl.DataFrame:
+    """Leave out steps during whose whole time a row of their own job says that it ran.
+
+    Other steps of known jobs stay: one that outlives its job by seconds, or was parted from it by the end of a block.
+    ``staged.run`` leaves them out, as it does across dumps, so nothing depends on what came together.
+    """
+    jobs = (
+        good.filter(~pl.col("is_step"))
+        .group_by(parent_id="run_id", job_started_at="started_at")
+        .agg(job_ended_at=pl.col("ended_at").max())
+    )
+    parent_id = pl.col("run_id").str.extract(r"^([^.]*)")
+    steps = good.filter("is_step").select("line", "started_at", "ended_at", parent_id=parent_id)
+    has_ended_before = pl.col("ended_at") <= pl.col("job_ended_at")
+    covered = steps.join(jobs, on="parent_id").filter(
+        pl.col("job_started_at") <= pl.col("started_at"), has_ended_before | pl.col("job_ended_at").is_null()
+    )
+    return good.join(covered, on="line", how="anti", maintain_order="left")
 
 
 def _instant(name: str, timezone: str, ambiguous: Literal["earliest", "latest"] = "earliest") -> pl.Expr:
@@ -215,8 +241,11 @@ def _seconds(name: str) -> pl.Expr:
 
 
 def _timed(attempts: pl.DataFrame, timezone: str) -> pl.DataFrame:
-    """Add state, submitted_at, started_at and ended_at; an hour that comes twice is told by the elapsed time."""
+    """Add run_id, is_step, state, submitted_at, started_at and ended_at; an hour that comes twice is told by elapsed."""
+    run_id = pl.coalesce("jobidraw", "jobid")
     readings = attempts.with_columns(
+        run_id=run_id,
+        is_step=run_id.str.contains(".", literal=True).fill_null(value=False),
         state=pl.col("state").str.extract(r"^([A-Za-z_]+)").str.to_uppercase().replace(_LONG_STATES),
         submitted_at=_instant("submit", timezone),
         early_start=_instant("start", timezone),
@@ -230,7 +259,9 @@ def _timed(attempts: pl.DataFrame, timezone: str) -> pl.DataFrame:
     lasted = [(pl.col(f"{end}_end") - pl.col(f"{start}_start")).dt.total_seconds() for start, end in pairs]
     fits = [pl.when(seconds == pl.col("span")).then(pl.lit(index)) for index, seconds in enumerate(lasted)]
     possible = [pl.when(seconds >= 0).then(pl.lit(index)) for index, seconds in enumerate(lasted)]
-    chosen = readings.with_columns(pair=pl.coalesce(*fits, *possible, pl.lit(0)))
+    waited_until = pl.max_horizontal("submitted_at", _instant("eligible", timezone))
+    too_early = pl.when((pl.col("early_start") < waited_until) & (pl.col("late_start") >= waited_until)).then(pl.lit(2))
+    chosen = readings.with_columns(pair=pl.coalesce(*fits, too_early, *possible, pl.lit(0)))
     started = pl.when(pl.col("pair") < 2).then("early_start").otherwise("late_start")
     ended = pl.when(pl.col("pair").is_in([1, 2])).then("late_end").otherwise("early_end")
     computed = started + pl.duration(seconds=pl.col("span"))
@@ -242,12 +273,12 @@ def _timed(attempts: pl.DataFrame, timezone: str) -> pl.DataFrame:
 
 def _judged(attempts: pl.DataFrame) -> pl.DataFrame:
     """Add kind and reason where a row is set aside or rejected; NULL where it is a run."""
-    run_id, start, end = pl.coalesce("jobidraw", "jobid"), pl.col("start"), pl.col("end")
+    start, end = pl.col("start"), pl.col("end")
     known = [*OPEN_STATES, *FINAL_STATES]
     unread = "{}: {} is no time that exists in this time zone; expected such as 2026-03-29T14:05:00"
     has_end = end.is_not_null() & ~end.is_in(_NO_TIME)
     rejected = {
-        "no job id such as 123 or 123_4": ~run_id.str.contains(r"^\d+(_(\d+|\[.*\]))?(\+\d+)?$").fill_null(value=False),
+        "no job id such as 123 or 123_4": ~pl.col("run_id").str.contains(_RUN_ID).fill_null(value=False),
         f"unknown State; known are {', '.join(known)}": ~pl.col("state").is_in(known).fill_null(value=False),
     }
     set_aside = {
@@ -294,7 +325,7 @@ def _runs(good: pl.DataFrame, cluster: str) -> pl.DataFrame:
     is_final = pl.col("state").is_in(list(FINAL_STATES)) & pl.col("ended_at").is_not_null()
     return good.select(
         cluster=pl.lit(cluster),
-        run_id=pl.coalesce("jobidraw", "jobid"),
+        run_id="run_id",
         started_at="started_at",
         display_id="jobid",
         run_name="jobname",
@@ -306,6 +337,7 @@ def _runs(good: pl.DataFrame, cluster: str) -> pl.DataFrame:
         ended_at="ended_at",
         state="state",
         is_final=is_final,
+        is_from_step="is_step",
         exit_code="exitcode",
         placement_id="placement_id",
     ).match_to_schema(polars_schema(RunRecorded))

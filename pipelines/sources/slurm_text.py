@@ -29,8 +29,8 @@ LONGEST_RECORD_LINES = 100
 UNFINISHED = "unfinished last line: the file ends within it; read it again once it is whole"
 
 COLUMNS = (
-    "jobidraw", "jobid", "jobname", "user", "account", "partition", "qos", "state", "submit", "start", "end",
-    "elapsedraw", "elapsed", "suspended", "alloctres", "allocgres", "nodelist", "exitcode",
+    "jobidraw", "jobid", "jobname", "user", "account", "partition", "qos", "state", "submit", "eligible", "start",
+    "end", "elapsedraw", "elapsed", "suspended", "alloctres", "allocgres", "nodelist", "exitcode",
 )  # fmt: skip
 """sacct fields that are read, where a dump has them."""
 

@@ -209,7 +209,9 @@ def _chunk(runs: pl.DataFrame, sets: _Sets, cluster: str) -> Chunk:
         kind=pl.when(pl.col("aside").is_null()).then(pl.lit("rejected")).otherwise(pl.lit("set_aside")),
         reason=pl.coalesce(pl.col("aside"), fault),
     )
-    good = judged.filter(pl.col("reason").is_null()).with_columns(cluster=pl.lit(cluster))
+    good = judged.filter(pl.col("reason").is_null()).with_columns(
+        cluster=pl.lit(cluster), is_from_step=pl.lit(value=False)
+    )
     bad = judged.filter(pl.col("reason").is_not_null()).with_columns(source=pl.lit(SOURCE))
     used = good["placement_id"].drop_nulls().unique(maintain_order=True)
     return Chunk(

@@ -12,6 +12,7 @@ CREATE TABLE IF NOT EXISTS events.run_recorded (
   ended_at TIMESTAMPTZ,
   state VARCHAR NOT NULL,
   is_final BOOLEAN NOT NULL,
+  is_from_step BOOLEAN NOT NULL,
   exit_code VARCHAR,
   placement_id VARCHAR,
   batch_id BIGINT NOT NULL,

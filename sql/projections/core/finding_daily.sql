@@ -98,6 +98,13 @@ endless as (
   where is_final and ended_at is null and started_at >= $start and started_at < $end
   group by date_trunc('day', started_at), cluster, run_id
 ),
+only_steps as (
+  select date_trunc('day', started_at) as finding_day, 'run_known_by_steps' as kind,
+    concat_ws('/', cluster, coalesce(account, '(no account)')) as subject, cast(count(*) as double) as amount
+  from staged.run
+  where is_from_step and started_at >= $start and started_at < $end
+  group by date_trunc('day', started_at), cluster, coalesce(account, '(no account)')
+),
 unknown_card as (
   select date_trunc('day', r.started_at) as finding_day, 'mig_card_unknown' as kind, concat_ws('/', r.cluster, p.node, p.mig_profile) as subject,
     cast(count(*) as double) as amount
@@ -119,4 +126,5 @@ union all select finding_day, kind, subject, amount from unused
 union all select finding_day, kind, subject, amount from no_rate
 union all select finding_day, kind, subject, amount from negative
 union all select finding_day, kind, subject, amount from endless
+union all select finding_day, kind, subject, amount from only_steps
 union all select finding_day, kind, subject, amount from unknown_card
