@@ -29,7 +29,7 @@ GROWTH = 0.6
 """Runs on k GPUs last k ** GROWTH times as long: Helios's mean run took twice the mean GPUs times the mean duration."""
 NEVER_STARTED_RATIO = 0.03
 CANCELLED_PENDING = "CANCELLED_PENDING"
-STUDENT_RATIO = 0.015
+STUDENT_RATIO = 0.05
 ARRAY_RATIO, ARRAY_TASKS = 0.03, (3, 10)
 
 
@@ -134,7 +134,7 @@ def _requests(
 
 
 def _account(pool: Pool, size: int, length: int, rng: np.random.Generator) -> Account:
-    if pool.partition == "h100" and size == 1 and length < 6 * HOUR and rng.random() < STUDENT_RATIO:
+    if pool.partition == "h100" and size == 1 and HOUR < length < DAY and rng.random() < STUDENT_RATIO:
         return STUDENT
     able = [one for one in ACCOUNTS if pool.partition in one.partitions and one.most_gpus >= size]
     weights = np.array([one.weight for one in able], float)
