@@ -116,14 +116,14 @@ def _daily_bills(settings: Settings, job: Job) -> ScheduleDefinition:
     def daily_bills_schedule(context: ScheduleEvaluationContext) -> Iterator[RunRequest | SkipReason]:
         """Bills of the inbox that may still be restated, whether or not the sensor saw them come."""
         at = context.scheduled_execution_time.astimezone(UTC)
-        bills = [one for one in declared_sources(settings) if one.inbox and one.kind == "focus"]
-        recent = {
-            source: [one.name for one in deliveries(settings, source) if one.changed_at > at - BILLS_CHANGE_FOR]
-            for source in bills
-        }
-        if not any(recent.values()):
+        recent = [
+            (source, [one.name for one in deliveries(settings, source) if one.changed_at > at - BILLS_CHANGE_FOR])
+            for source in declared_sources(settings)
+            if source.inbox and source.kind == "focus"
+        ]
+        if not any(names for _, names in recent):
             yield SkipReason(f"no bill in {settings.inbox_path} that changed within {BILLS_CHANGE_FOR.days} days")
-        for source, names in recent.items():
+        for source, names in recent:
             if names:
                 yield run_of(source, at, Deliveries(names=names), f"{source.name} {at.isoformat()}")
 
