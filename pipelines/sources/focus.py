@@ -161,11 +161,11 @@ def _opened(con: duckdb.DuckDBPyConnection, path: Path, link: Path) -> tuple[lis
             f"to_json({_quoted(name)}) AS {_quoted(name)}" if "(" in kind and "DECIMAL" not in kind else _quoted(name)
             for name, kind, *_ in described
         ]
-        return (
-            [name for name, *_ in described],
+        relation = (
             "(SELECT nullif(nullif(nullif(CAST(COLUMNS(*) AS VARCHAR), ''), 'NULL'), 'null') "
-            f"FROM (SELECT {', '.join(cells)} FROM read_parquet('{link}')))",
+            f"FROM (SELECT {', '.join(cells)} FROM read_parquet('{link}')))"
         )
+        return [name for name, *_ in described], relation
     text = _whole_text(path, link, is_gzip=start[:2] == b"\x1f\x8b")
     opener = gzip.open if text.suffix == ".gz" else open
     with opener(text, "rt", encoding="utf-8-sig", newline="") as file:
@@ -174,7 +174,8 @@ def _opened(con: duckdb.DuckDBPyConnection, path: Path, link: Path) -> tuple[lis
     # One thread: a parallel scan may split a file inside a quoted line break.
     return header, (
         f"read_csv('{text}', auto_detect = false, header = true, columns = {{{named}}}, delim = ',', quote = '\"', escape = '\"', "
-        f"comment = '', nullstr = ['', 'NULL', 'null'], strict_mode = true, store_rejects = true, parallel = false, max_line_size = {_LONGEST_LINE_BYTES})"
+        "comment = '', nullstr = ['', 'NULL', 'null'], strict_mode = true, store_rejects = true, parallel = false, "
+        f"max_line_size = {_LONGEST_LINE_BYTES})"
     )
 
 
