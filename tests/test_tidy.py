@@ -144,7 +144,11 @@ def functions_have_at_most_60_lines(files: Files) -> Iterator[str]:
 def modules_have_at_most_400_lines(files: Files) -> Iterator[str]:
     """Split the module by subject; its first docstring says which subject stays."""
     sizes = {path: text.count("\n") for path, text in files.items() if path.endswith(".py")}
-    yield from (f"{path}: has {size} lines" for path, size in sizes.items() if size > 400)
+    yield from (
+        f"{path}: has {size} lines"
+        for path, size in sizes.items()
+        if size > (500 if path.startswith("tests/") else 400)
+    )
 
 
 @rule(
@@ -166,6 +170,10 @@ TESTED_ELSEWHERE = {
     "pipelines/assets/": "thin: run whole through the code location",
     "pipelines/definitions.py": "merges: run whole through the code location",
     "dashboards/app_pages/": "every page is run by one test",
+    "pipelines/duck.py": "every test of the log opens DuckDB through it",
+    "pipelines/spool.py": "half of an append: tested with the log",
+    "pipelines/sources/focus_columns.py": "a table: tested with focus",
+    "pipelines/sources/record_columns.py": "a table: tested with records",
 }
 
 
