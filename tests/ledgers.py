@@ -214,7 +214,7 @@ class Book:
         self.tell(*facts)
 
     def tell(self, *facts: Fact, delivered: datetime = LATER) -> Book:
-        """Record facts as one more batch."""
+        """Record facts as one more batch, stated for an instant: what was said for it before adds nothing, as in the log."""
         self._batch += 1
         told = frames(*facts)
         digests = json.dumps({table_name(event): "" for event in told})
@@ -227,9 +227,12 @@ class Book:
         )
         for event, frame in told.items():
             self.con.register("told", frame.to_arrow())
+            names, table = ", ".join(frame.columns), f"lake.events.{table_name(event)}"
+            version = f"TIMESTAMPTZ '{delivered.isoformat()}'"
+            known = f"SELECT {names} FROM {table} WHERE version_at = {version}"
             self.con.execute(
-                f"INSERT INTO lake.events.{table_name(event)} BY NAME SELECT *, {self._batch} AS batch_id, "
-                f"TIMESTAMPTZ '{delivered.isoformat()}' AS version_at FROM told"
+                f"INSERT INTO {table} ({names}, batch_id, version_at) "
+                f"SELECT *, {self._batch}, {version} FROM (SELECT {names} FROM told EXCEPT {known})"
             )
             self.con.unregister("told")
         self._built = set()
