@@ -6,9 +6,7 @@ runs of one day that arrives after the month was built.
 
 from __future__ import annotations
 
-import json
 import shutil
-import subprocess
 import sys
 import tempfile
 from datetime import UTC, date, datetime, timedelta
@@ -20,7 +18,7 @@ import polars as pl
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench.side_by_side import run_one
+from bench.side_by_side import measured, run_one
 from models.events import (
     BillDelivered,
     ChargeBilled,
@@ -150,13 +148,6 @@ def rebuild_late_day(home: Path) -> object:
 CONTENDERS = {"the month, from the log": rebuild_month, "one late day": rebuild_late_day}
 
 
-def measured(name: str, home: Path) -> dict[str, float]:
-    """Time and peak memory of one contender in a fresh process."""
-    answer = subprocess.run([sys.executable, __file__, name, str(home)], check=True, capture_output=True, text=True)
-    found: dict[str, float] = json.loads(answer.stdout.splitlines()[-1])
-    return found
-
-
 def main() -> None:
     """Fill a log, build the month, append a late day, build again."""
     if len(sys.argv) == 3:
@@ -167,9 +158,9 @@ def main() -> None:
     try:
         print(f"filling the log with {count:,} runs …")
         prepare(home, count)
-        month = measured("the month, from the log", home)
+        month = measured(__file__, "the month, from the log", home)
         append_late(home)
-        late = measured("one late day", home)
+        late = measured(__file__, "one late day", home)
     finally:
         shutil.rmtree(home)
     for name, found in (("the month, from the log", month), ("one late day", late)):

@@ -33,18 +33,22 @@ def compare(
     peak_mib: dict[str, float] = dict.fromkeys(contenders, 0.0)
     for _ in range(rounds):
         for name in contenders:
-            answer = subprocess.run(
-                [sys.executable, script, name, str(folder)], check=True, capture_output=True, text=True
-            )
-            measured = json.loads(answer.stdout.splitlines()[-1])
-            seconds[name].append(measured["seconds"])
-            peak_mib[name] = max(peak_mib[name], measured["peak_mib"])
+            found = measured(script, name, folder)
+            seconds[name].append(found["seconds"])
+            peak_mib[name] = max(peak_mib[name], found["peak_mib"])
     medians = {name: median(found) for name, found in seconds.items()}
     first = next(iter(medians.values()))
     print(f"\n{'':44}{'median':>10}{'ratio':>8}{'peak':>12}")
     for name, value in medians.items():
         print(f"{name:44}{value:>8.2f} s{value / first:>8.2f}{peak_mib[name]:>8.0f} MiB")
     return medians
+
+
+def measured(script: str, name: str, folder: Path) -> dict[str, float]:
+    """Seconds and peak_mib of one contender in a fresh process."""
+    answer = subprocess.run([sys.executable, script, name, str(folder)], check=True, capture_output=True, text=True)
+    found: dict[str, float] = json.loads(answer.stdout.splitlines()[-1])
+    return found
 
 
 def run_one(contenders: dict[str, Callable[[Path], object]], name: str, folder: Path) -> None:

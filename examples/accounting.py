@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from examples.scheduling import Attempt
 
 HEADER = (
-    "JobIDRaw|JobID|User|Account|Partition|QOS|State|Submit|Start|End|ElapsedRaw|Suspended|AllocTRES|NodeList|"
+    "JobIDRaw|JobID|User|Account|Partition|QOS|State|Submit|Eligible|Start|End|ElapsedRaw|AllocTRES|NodeList|"
     "ExitCode|JobName"
 )
 EXIT_CODES = {"FAILED": "1:0", "NODE_FAIL": "1:0", "OUT_OF_MEMORY": "0:125"}
@@ -51,7 +51,7 @@ def _rows(attempt: Attempt, taken_at: int, zone: ZoneInfo) -> Iterator[list[str]
     elapsed = str(min(attempt.ended_at, taken_at) - attempt.started_at) if has_started else "0"
     nodes = node_list([name for name, _ in attempt.placed]) if has_started else "None assigned"
     tres = _tres(attempt) if has_started else ""
-    times = [_local(attempt.submitted_at, zone), start, end, elapsed, "00:00:00"]
+    times = [_local(attempt.submitted_at, zone), _local(attempt.eligible_at, zone), start, end, elapsed]
     qos = "preemptible" if request.pool.partition == "spot" else "normal"
     about = [request.user_name, request.account.name, request.pool.partition, qos]
     exit_code = EXIT_CODES.get(state, "0:0")
@@ -59,7 +59,7 @@ def _rows(attempt: Attempt, taken_at: int, zone: ZoneInfo) -> Iterator[list[str]
     if not has_started:
         return
     bare = tres.partition(",")[2]  # a step has no billing
-    step_times = [start, *times[1:]]
+    step_times = [start, start, start, end, elapsed]
     batch_state = BATCH_STATES.get(state, state).partition(" ")[0]
     extern_state = "RUNNING" if state == "RUNNING" else "COMPLETED"
     for step, step_state in (("batch", batch_state), ("extern", extern_state)):

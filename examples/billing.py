@@ -31,14 +31,19 @@ SUPPORT, TRAFFIC = ("Other", "AWS Support"), ("Networking", "Amazon VPC")
 """FOCUS ServiceCategory and ServiceName."""
 
 COLUMNS = (
-    "BillingAccountId", "BillingAccountName", "BillingCurrency", "BillingPeriodStart", "BillingPeriodEnd",
+    "ProviderName", "PublisherName", "InvoiceIssuerName", "InvoiceId", "BillingAccountId", "BillingAccountName",
+    "BillingAccountType", "SubAccountId", "SubAccountName", "SubAccountType", "BillingPeriodStart", "BillingPeriodEnd",
     "ChargePeriodStart", "ChargePeriodEnd", "ChargeCategory", "ChargeClass", "ChargeDescription", "ChargeFrequency",
-    "BilledCost", "EffectiveCost", "ListCost", "ContractedCost", "ListUnitPrice", "PricingCategory", "PricingQuantity",
-    "PricingUnit", "ConsumedQuantity", "ConsumedUnit", "ProviderName", "PublisherName", "InvoiceIssuerName", "InvoiceId",
-    "ServiceCategory", "ServiceName", "SkuId", "SkuPriceId", "ResourceId", "ResourceName", "ResourceType", "RegionId",
-    "SubAccountId", "CommitmentDiscountId", "CommitmentDiscountName", "CommitmentDiscountCategory",
-    "CommitmentDiscountType", "CommitmentDiscountStatus", "CommitmentDiscountQuantity", "CommitmentDiscountUnit", "Tags",
+    "BilledCost", "EffectiveCost", "ListCost", "ContractedCost", "ListUnitPrice", "ContractedUnitPrice",
+    "PricingCategory", "PricingQuantity", "PricingUnit", "PricingCurrency", "PricingCurrencyContractedUnitPrice",
+    "PricingCurrencyEffectiveCost", "PricingCurrencyListUnitPrice", "BillingCurrency", "ConsumedQuantity",
+    "ConsumedUnit", "ServiceName", "ServiceCategory", "ServiceSubcategory", "SkuId", "SkuMeter", "SkuPriceId",
+    "SkuPriceDetails", "ResourceId", "ResourceName", "ResourceType", "RegionId", "RegionName", "AvailabilityZone",
+    "CommitmentDiscountId", "CommitmentDiscountName", "CommitmentDiscountCategory", "CommitmentDiscountType",
+    "CommitmentDiscountStatus", "CommitmentDiscountQuantity", "CommitmentDiscountUnit", "CapacityReservationId",
+    "CapacityReservationStatus", "Tags",
 )  # fmt: skip
+"""All columns of FOCUS 1.2; those that say nothing here stay empty."""
 
 P5_LIST = Decimal("55.040000")  # p5.48xlarge, 8 H100
 P4DE_LIST = Decimal("27.447050")  # p4de.24xlarge, 8 A100 80 GB
@@ -96,18 +101,18 @@ def restated(lines: Sequence[Line]) -> list[Line]:
 def storage_bill(month: str, rng: np.random.Generator) -> list[Line]:
     """Lines of another provider's small bill, in EUR: object storage by the day, and traffic once."""
     about = {
-        **dict.fromkeys(("ProviderName", "PublisherName", "InvoiceIssuerName"), "Polder Storage B.V."),
-        "BillingAccountId": "PS-20417", "SubAccountId": "", "BillingCurrency": "EUR", "InvoiceId": f"PS-{month}-0417",
-        "RegionId": "eu-nl-1",
+        **dict.fromkeys(("ProviderName", "PublisherName", "InvoiceIssuerName"), "Nordlake Storage"),
+        "BillingAccountId": "NS-20417", "SubAccountId": "", "BillingCurrency": "EUR", "InvoiceId": f"NS-{month}-0417",
+        "RegionId": "eu-north-1",
     }  # fmt: skip
     price = Decimal("0.000492")  # EUR per GB and day: about 15 EUR a TB and month
     lines = []
     for day in range(*MONTHS[month], DAY):
         stored = Decimal(int(rng.integers(310_000, 330_000)))
-        line = _line((day, day + DAY), "Object storage", stored * price, ("Storage", "Polder Objects"))
+        line = _line((day, day + DAY), "Object storage", stored * price, ("Storage", "Nordlake Objects"))
         lines.append({**line, **about, **_quantity(stored, "GB-Days")})
     traffic = Decimal(int(rng.integers(20_000, 30_000))) * Decimal("0.01")
-    return [*lines, {**_line(MONTHS[month], "Traffic", traffic, ("Networking", "Polder Traffic")), **about}]
+    return [*lines, {**_line(MONTHS[month], "Traffic", traffic, ("Networking", "Nordlake Traffic")), **about}]
 
 
 def as_csv_gz(lines: Sequence[Line]) -> bytes:

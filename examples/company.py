@@ -75,7 +75,7 @@ OUTAGES = (
         "atlas",
         "atlas-05",
         seconds("2026-09-22T03:12:40"),
-        seconds("2026-09-23T14:40"),
+        seconds("2026-09-22T23:12:40"),
         "Xid 79: GPU has fallen off the bus",
     ),
     Outage(
@@ -173,16 +173,16 @@ def _mig(profile: str, cards: tuple[int, ...], run_count: int, load_ratio: float
 
 POOLS = (
     Pool(
-        "atlas", "h100", tuple(f"atlas-{n:02}" for n in range(1, 7)), 8, "h100", _H100, (75, 700), 2_000, 0.70,
+        "atlas", "h100", tuple(f"atlas-{n:02}" for n in range(1, 7)), 8, "h100", _H100, (75, 700), 1_600, 0.70,
         {1: 0.50, 2: 0.11, 4: 0.11, 8: 0.22, 16: 0.045, 32: 0.015}, 5 * DAY,
     ),
-    _rented("reserved", _H100, (75, 700), 750, 0.72),
-    _rented("demand", _A100_80, (62, 400), 850, 0.68),
-    _rented("spot", _A100_40, (55, 400), 650, 0.45),
-    _mig("1g.10gb", (0,) * 7 + (1,) * 7, 400, 0.68),
+    _rented("reserved", _H100, (75, 700), 600, 0.72),
+    _rented("demand", _A100_80, (62, 400), 680, 0.68),
+    _rented("spot", _A100_40, (55, 400), 520, 0.45),
+    _mig("1g.10gb", (0,) * 7 + (1,) * 7, 320, 0.68),
     # 3g.40gb and 2g.20gb leave two of a card's seven compute slices stranded.
-    _mig("3g.40gb", (2, 3), 60, 0.60),
-    _mig("2g.20gb", (2, 3), 60, 0.60),
+    _mig("3g.40gb", (2, 3), 50, 0.60),
+    _mig("2g.20gb", (2, 3), 50, 0.60),
 )  # fmt: skip
 
 CPU_POOL = Pool("atlas", "cpu", ("atlas-cpu-01",), 0, "", "", (0, 0), 300, 0.0, {0: 1.0}, DAY)

@@ -38,7 +38,7 @@ Everything here is generated; no company, person, cluster or invoice is real. Th
 Calibrated on published figures (the data behind them is not part of these files):
   runs         GPU count, duration and outcome: Helios in AcmeTrace's cluster_summary.csv (CC-BY-4.0; Hu et al., SC'21):
                median 1 and mean 3.7 GPUs, median 206 s, GPU time .513 completed / .394 cancelled / .093 failed.
-               The mean duration is longer than Helios's 6,652 s, so that some 5,000 runs fill the clusters.
+               The mean duration is longer than Helios's 6,652 s, so that some 4,000 runs fill the clusters.
   occupancy    helios-earth, May 2020: 66.7 % of GPU time allocated (HeliosArtifact, MIT).
   activity     SM_ACTIVE 0.385 (Kalos) and 0.415 (Seren), GPU_UTIL 1.6 times that (AcmeTrace, CC-BY-4.0).
   spot         once a day or more, as public traces of spot instances show.
@@ -108,11 +108,7 @@ def _records(folder: Path) -> Iterator[Delivery]:
     moved = [
         f"*,{one.name},{one.project},{one.team},{MOVED_TO},{MOVED_ON}" for one in ACCOUNTS if one.team == MOVED_TEAM
     ]
-    policies = [
-        "policy,subject,effective_from,value",
-        "distribute,shared,2026-09-01,proportional",
-        "distribute,unallocated,2026-09-01,platform",
-    ]
+    policies = ["policy,subject,effective_from,value", "distribute,shared,2026-09-01,proportional"]
     files = (
         ("org", "2026-09-01", "org.csv", [header, *org]),
         ("assets", "2026-09-01", "assets.csv", _assets()),
@@ -121,7 +117,7 @@ def _records(folder: Path) -> Iterator[Delivery]:
          [policies[0], "distribute,unused_commitment,2026-10-01,proportional"]),
         ("org", "2026-10-12T09:00", "org-october.csv", [header, *moved]),
         ("fx", "2026-10-01T07:30", "fx-2026-09.csv", ["month,currency,rate", "2026-09,EUR,1.1684"]),
-        ("fx", "2026-11-02T07:30", "fx-2026-10.csv", ["month,currency,rate", "2026-10,EUR,1.1590"]),
+        ("fx", "2026-11-01T07:30", "fx-2026-10.csv", ["month,currency,rate", "2026-10,EUR,1.1590"]),
     )  # fmt: skip
     for kind, delivered_at, name, lines in files:
         path = _written(folder / "records" / name, "\n".join(lines) + "\n")
@@ -158,8 +154,8 @@ def _bills(
         ("2026-10-02T09:00", "cloud-2026-09-again.csv.gz", september),
         ("2026-10-02T10:00", "storage-2026-09.csv.gz", storage_bill("2026-09", storage)),
         ("2026-10-06T09:00", "cloud-2026-09-restated.csv.gz", restated(september)),
-        ("2026-11-02T09:00", "cloud-2026-10.csv.gz", october),
-        ("2026-11-02T10:00", "storage-2026-10.csv.gz", storage_bill("2026-10", storage)),
+        ("2026-11-01T09:00", "cloud-2026-10.csv.gz", october),
+        ("2026-11-01T10:00", "storage-2026-10.csv.gz", storage_bill("2026-10", storage)),
     )
     for delivered_at, name, lines in files:
         path = folder / "bills" / name

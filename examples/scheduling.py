@@ -53,6 +53,12 @@ class Attempt:
     state: str
     placed: tuple[tuple[str, tuple[int, ...]], ...]
 
+    @property
+    def eligible_at(self) -> int:
+        """When it might first have started: at once, or what is queued again once Slurm lets go of it."""
+        is_again = self.submitted_at != self.request.submitted_at
+        return self.submitted_at + (REQUEUE_SECONDS if is_again else 0)
+
 
 @dataclass(slots=True)
 class Node:

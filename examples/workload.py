@@ -3,7 +3,7 @@
 Figures: Helios had 1,580,464 GPU jobs, median 1 and mean 3.716 GPUs, median 206 s and mean 6,651.681 s; completed,
 cancelled and failed by count .624/.221/.155 and by GPU time .513/.394/.093 (AcmeTrace ``data/cluster_summary.csv``,
 CC-BY-4.0, after Hu et al., SC'21). The median is kept; the tail is widened until the GPU time submitted is the stated
-part of what the pool has, which two months of 4,500 runs need (Helios: 13.7 GPU-hours a run).
+part of what the pool has, which two months of 4,000 runs need (Helios: 13.7 GPU-hours a run).
 """
 
 from __future__ import annotations

@@ -283,7 +283,7 @@ class OwnershipAssigned(Event):
     touches: ClassVar[tuple[str, str | None] | None] = ("effective_from_at", None)
 
     cluster: Text = _key("cluster; * for all")
-    account: Text = _key("scheduler's account, or a bill's SubAccountId")
+    account: Text = _key("account that the scheduler charges a run to")
     effective_from_at: Instant = _key("in force from")
     project: Text | None = _col("project")
     team: Text = _col("team")
@@ -384,7 +384,7 @@ def polars_schema(event: type[Event]) -> pl.Schema:
     return pl.Schema({column.name: column.unit.dtype for column in columns(event)})
 
 
-def ddl(event: type[Event], schema: str = "events") -> str:
+def ddl(event: type[Event], schema: str) -> str:
     """CREATE TABLE of an event type, with the log's own columns at the end.
 
     DuckLake keeps NOT NULL; keys are enforced by the log's append, since DuckLake has no primary keys.
@@ -394,4 +394,4 @@ def ddl(event: type[Event], schema: str = "events") -> str:
         for column in columns(event)
     ]
     lines += ["  batch_id BIGINT NOT NULL", "  version_at TIMESTAMPTZ NOT NULL"]
-    return f"CREATE TABLE IF NOT EXISTS {schema}.{table_name(event)} (\n" + ",\n".join(lines) + "\n)"
+    return f"CREATE TABLE {schema}.{table_name(event)} (\n" + ",\n".join(lines) + "\n)"

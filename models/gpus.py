@@ -134,6 +134,7 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     (r"A100.*40", "A100-40GB"),
     (r"A100", "A100"),
     (r"A30\b", "A30"),
+    (r"GH200.*144", "GH200-144GB"),
     (r"GH200", "GH200-96GB"),
     (r"H100.*(94|NVL)", "H100-94GB"),
     (r"H100.*96", "H100-96GB"),
@@ -147,7 +148,8 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     (r"V100.*16", "V100-16GB"),
     (r"V100", "V100"),
 )
-_MIG = re.compile(r"(?:^|[_-])(?P<profile>\d+g\.\d+gb)(?P<suffix>\+me|\+gfx)?$", re.IGNORECASE)
+_MIG = re.compile(r"(?:^|[ _/-])(?:mig[ -])?(?P<profile>\d+g\.\d+gb)(?P<suffix>\+me|\+gfx)?$", re.IGNORECASE)
+_VENDOR = re.compile(r"^(?:(?:NVIDIA(?:\.COM)?|TESLA)(?:[ /-]+|$))+")
 
 
 def canonical_model(text: str | None) -> str | None:
@@ -157,15 +159,13 @@ def canonical_model(text: str | None) -> str | None:
 
     >>> canonical_model("NVIDIA H100 80GB HBM3"), canonical_model("a100_1g.5gb"), canonical_model("T4")
     ('H100-80GB', 'A100', 'T4')
-    >>> canonical_model("1g.10gb") is None
-    True
+    >>> canonical_model("nvidia.com/gpu"), canonical_model("MIG 1g.10gb+me"), canonical_model("nvidia.com/mig-1g.10gb")
+    (None, None, None)
     """
     if text is None:
         return None
-    bare = _MIG.sub("", text.strip())
-    upper = re.sub(r"^(NVIDIA|TESLA)[ _-]+", "", bare.upper().replace("_", "-"))
-    upper = re.sub(r"^TESLA[ -]+", "", upper)
-    if not upper or upper == "GPU":
+    upper = _VENDOR.sub("", _MIG.sub("", text.strip()).upper().replace("_", "-"))
+    if upper in {"", "GPU"}:
         return None
     return next((model for pattern, model in _PATTERNS if re.search(pattern, upper)), upper)
 
@@ -176,8 +176,8 @@ def mig_profile(text: str | None) -> str | None:
     >>> mig_profile("a100_1g.5gb"), mig_profile("a100"), mig_profile("1g.10gb+me")
     ('1g.5gb', None, '1g.10gb')
     """
-    found = _MIG.search((text or "").strip().replace(" ", "-").lower())
-    return found["profile"] if found else None
+    found = _MIG.search((text or "").strip())
+    return found["profile"].lower() if found else None
 
 
 def profile_shares(gpu_model: str | None, profile: str, basis: str = "max") -> int | None:
@@ -198,9 +198,14 @@ def profile_shares(gpu_model: str | None, profile: str, basis: str = "max") -> i
         known.max_shares if basis == "max" else known.compute_shares
         for known in MIG_PROFILES
         if known.profile == profile
-        and (gpu_model is None or known.gpu_model.split("-")[0] == gpu_model or known.gpu_model == gpu_model)
+        and gpu_model in {None, known.gpu_model, _family(known.gpu_model)}
     }
     return found.pop() if len(found) == 1 else None
+
+
+def _family(gpu_model: str) -> str:
+    """A model's name without its memory."""
+    return re.sub(r"-\d+GB$", "", gpu_model)
 
 
 def named_compute_shares(profile: str) -> int | None:
@@ -222,7 +227,7 @@ def mig_weight_rows() -> tuple[tuple[str, str, int, int], ...]:
     A bare family (``A100``) has a row only where its cards agree.
     """
     rows = [(known.gpu_model, known.profile, known.max_shares, known.compute_shares) for known in MIG_PROFILES]
-    families = {known.gpu_model.split("-")[0] for known in MIG_PROFILES} - {known.gpu_model for known in MIG_PROFILES}
+    families = {_family(known.gpu_model) for known in MIG_PROFILES} - {known.gpu_model for known in MIG_PROFILES}
     for family, profile in product(sorted(families), sorted({known.profile for known in MIG_PROFILES})):
         by_max, by_compute = profile_shares(family, profile), profile_shares(family, profile, "compute")
         if by_max is not None and by_compute is not None:

@@ -7,6 +7,7 @@ what changed since, as a correction that names the month it corrects. Posted row
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -92,6 +93,7 @@ class Coverage:
       missing_rates: Currencies without an exchange rate.
       difference_micros: Billed less charged, held and unmatched.
       unproved_bills: Bills whose placed parts do not add up.
+      used_until_day: Last day of which a run, a sample or a node's state is known; None where nothing is.
     """
 
     priced_ratio: float | None
@@ -99,11 +101,16 @@ class Coverage:
     missing_rates: tuple[str, ...]
     difference_micros: int
     unproved_bills: tuple[str, ...]
+    used_until_day: date | None
 
 
-def obstacles(coverage: Coverage, least_priced: Decimal, least_measured: Decimal) -> list[str]:
-    """Why a month may not close; empty when it may."""
+def obstacles(coverage: Coverage, last_day: date, least_priced: Decimal, least_measured: Decimal) -> list[str]:
+    """Why the month that ends with ``last_day`` may not close; empty when it may."""
     found = []
+    if coverage.used_until_day is not None and coverage.used_until_day < last_day:
+        found.append(
+            f"runs and telemetry are known only until {coverage.used_until_day}: ingest those of the days up to {last_day}"
+        )
     if coverage.difference_micros:
         found.append(f"the month does not add up: billed differs from its parts by {coverage.difference_micros} micros")
     if coverage.unproved_bills:
@@ -112,12 +119,17 @@ def obstacles(coverage: Coverage, least_priced: Decimal, least_measured: Decimal
         found.append(f"no exchange rate for {', '.join(coverage.missing_rates)}: ingest an fx file")
     if coverage.priced_ratio is not None and coverage.priced_ratio < least_priced:
         found.append(
-            f"only {coverage.priced_ratio:.1%} of allocated GPU time has a known cost, policy close_min_priced_ratio asks for "
+            f"only {_percent(coverage.priced_ratio)} of allocated GPU time has a known cost, policy close_min_priced_ratio asks for "
             f"{least_priced:.1%}: ingest the missing bill or assets"
         )
     if coverage.measured_ratio is not None and coverage.measured_ratio < least_measured:
         found.append(
-            f"only {coverage.measured_ratio:.1%} of allocated GPU time has telemetry, policy close_min_measured_ratio asks for "
+            f"only {_percent(coverage.measured_ratio)} of allocated GPU time has telemetry, policy close_min_measured_ratio asks for "
             f"{least_measured:.1%}: ingest the missing telemetry, or set the policy"
         )
     return found
+
+
+def _percent(ratio: float) -> str:
+    """Rounded down, so that what falls short of a bound never reads like the bound."""
+    return f"{math.floor(ratio * 1000) / 10:.1f}%"

@@ -9,21 +9,19 @@ from __future__ import annotations
 import hashlib
 import json
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import astuple, dataclass, field
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
 from models.errors import CheckError
-from models.events import EVENT_TYPES, table_name
 from models.findings import FINDING_KINDS
 from models.gpus import MIG_PROFILES, mig_weight_rows, named_compute_shares
 from models.policies import POLICIES
-from pipelines.duck import connect
-from pipelines.lake import Lake
-from pipelines.projections import Projection, Violation, load, rebuild, violations
-from pipelines.touched import known_span, touched_days, windows
+from pipelines.lake import Lake, ddl_by_table
+from pipelines.projections import LAYERS, Projection, Violation, load, rebuild, violations
+from pipelines.touched import Span, days_between, known_span, touched_days, windows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,6 +36,9 @@ BUCKETS = ("active", "allocated_idle", "allocated_unmeasured", "unallocated", "d
 
 _HORIZON = frozenset({"reference.hour", "reference.day", "reference.ledger"})
 """What changes when the ledger comes to know of other days."""
+
+_LARGE = frozenset({"run_recorded", "run_placed", "gpu_sampled", "charge_billed"})
+"""Event tables read where they lie. The others are small and read by many queries, each read in place a tenth of a second."""
 
 
 @dataclass(slots=True)
@@ -61,10 +62,11 @@ class Builder:
     def __init__(self, con: duckdb.DuckDBPyConnection, cut: int, settings: Settings) -> None:
         """Take an open connection with the log attached, and the last batch to see."""
         self.con, self.cut, self._settings = con, cut, settings
+        self._span: Span | None = None
         self._changed: set[str] | None = None
 
     def prepare(self, *, full: bool, asked: tuple[datetime, datetime] | None = None) -> list[datetime]:
-        """Set up schemas, event views and reference tables.
+        """Set up schemas, event tables and reference tables.
 
         Args:
           full: Forget all projections.
@@ -73,52 +75,63 @@ class Builder:
         Returns:
           The days to rebuild: those that new batches touch, and those of ``asked`` that the ledger knows.
         """
-        digest = _code_digest(self._settings)
-        for schema in ("build", "events", "reference", "staged", "core", "marts"):
-            self.con.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        self.con.execute("CREATE SCHEMA IF NOT EXISTS build")
         self.con.execute(
-            "CREATE TABLE IF NOT EXISTS build.progress "
-            "(batch_id BIGINT, known_from_at TIMESTAMPTZ, known_until_at TIMESTAMPTZ, code_digest VARCHAR)"
+            "CREATE TABLE IF NOT EXISTS build.progress (batch_id BIGINT, known_from_at TIMESTAMPTZ, "
+            "known_until_at TIMESTAMPTZ, code_digest VARCHAR)"
         )
-        row = self.con.execute(
-            "SELECT batch_id, known_from_at, known_until_at, code_digest FROM build.progress"
-        ).fetchone()
-        if full or row is None or row[3] != digest or row[0] > self.cut:
+        row = self.con.execute("SELECT * FROM build.progress").fetchone()
+        after, before = 0, None
+        if full or row is None or row[-1] != _code_digest(self._settings) or row[0] > self.cut:
             self._forget()
-            row = None
-        after, known = (row[0], (row[1], row[2])) if row else (0, (None, None))
-        for name in (*map(table_name, EVENT_TYPES), "rejected", "batches"):
+        else:
+            after, before = row[0], Span(*(instant.astimezone(UTC) for instant in row[1:3])) if row[1] else None
+        fresh = self._show_events(after)
+        self._span = span = known_span(self.con, after, before, fresh)
+        if before is None or span != before:
+            self._fill_calendar()
+        if before is None or asked:
+            self._changed = None
+        else:
+            self._changed = fresh | (set(_HORIZON) if span != before else set())
+        if span is None:
+            return []
+        if before is None:
+            return days_between(span.from_at, span.until_at)
+        days = {*touched_days(self.con, after, span, fresh), *span.days_beyond(before)}
+        if asked:
+            days |= set(days_between(max(asked[0], span.from_at), min(asked[1], span.until_at)))
+        return sorted(days)
+
+    def _show_events(self, after: int) -> set[str]:
+        """Show the log up to the cut as the schema ``events``; returns the tables that batches after ``after`` brought rows to."""
+        written = self.con.execute(
+            "SELECT content_digests FROM lake.events.batches WHERE batch_id > ? AND batch_id <= ?", [after, self.cut]
+        ).fetchall()
+        fresh = {"batches", *(name for row in written for name in json.loads(row[0]))} if written else set[str]()
+        for name in sorted(fresh - _LARGE):
+            # A build that broke off may have copied some already.
+            self.con.execute(
+                f"INSERT INTO events.{name} SELECT * FROM lake.events.{name} WHERE batch_id <= $cut "
+                f"AND batch_id > (SELECT coalesce(max(batch_id), 0) FROM events.{name})",
+                {"cut": self.cut},
+            )
+        for name in sorted(_LARGE):
             self.con.execute(
                 f"CREATE OR REPLACE VIEW events.{name} AS SELECT * FROM lake.events.{name} WHERE batch_id <= {self.cut}"
             )
-        span = known_span(self.con)
-        self._fill_reference(span)
-        fresh = self._fresh(after) if row else {f"events.{table_name(event)}" for event in EVENT_TYPES}
-        self._changed = None if row is None or asked else fresh | (set(_HORIZON) if known != span else set())
-        if span is None:
-            return []
-        days = set(touched_days(self.con, after, span, known[1], fresh)) if fresh else set()
-        if asked:
-            first, end = max(asked[0], span[0]), min(asked[1], span[1])
-            days |= {first + timedelta(days=number) for number in range((end - first).days)}
-        return sorted(days)
-
-    def _fresh(self, after: int) -> set[str]:
-        """Event tables that batches after ``after`` brought rows to."""
-        rows = self.con.execute("SELECT content_digests FROM events.batches WHERE batch_id > ?", [after]).fetchall()
-        fresh = {f"events.{table}" for row in rows for table in json.loads(row[0])}
-        if "events.policy_set" in fresh:
-            fresh.add("reference.policy_now")
-        return fresh | {"events.batches"} if rows else fresh
+        derived = {"reference.policy_now"} if "policy_set" in fresh else set()
+        return {f"events.{name}" for name in fresh} | derived
 
     def _forget(self) -> None:
-        for schema in ("staged", "core", "marts"):
+        """Begin anew: no projection, no event, and the reference tables, which depend on nothing but the code."""
+        for schema in ("events", "reference", *LAYERS):
             self.con.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
             self.con.execute(f"CREATE SCHEMA {schema}")
         self.con.execute("DELETE FROM build.progress")
-
-    def _fill_reference(self, span: tuple[datetime, datetime] | None) -> None:
-        start, end = span or (None, None)
+        for name, statement in ddl_by_table("events").items():
+            if name not in _LARGE:
+                self.con.execute(statement)
         named = {one.profile: named_compute_shares(one.profile) for one in MIG_PROFILES}
         tables: dict[str, tuple[str, list[tuple[object, ...]]]] = {
             "mig_weight": (
@@ -132,24 +145,29 @@ class Builder:
                 "kind VARCHAR, severity VARCHAR, unit VARCHAR, expected VARCHAR, explanation VARCHAR",
                 [(one.kind, one.severity, one.unit, one.expected, one.explanation) for one in FINDING_KINDS],
             ),
-            "ledger": (
-                "reporting_currency VARCHAR, known_from_at TIMESTAMPTZ, known_until_at TIMESTAMPTZ",
-                [(self._settings.reporting_currency, start, end)],
-            ),
         }
         for name, (columns, rows) in tables.items():
-            self.con.execute(f"CREATE OR REPLACE TABLE reference.{name} ({columns})")
-            self.con.executemany(f"INSERT INTO reference.{name} VALUES ({', '.join('?' * len(rows[0]))})", rows)
+            self.con.execute(f"CREATE TABLE reference.{name} ({columns})")
+            marks = ", ".join(f"({', '.join('?' * len(row))})" for row in rows)
+            self.con.execute(f"INSERT INTO reference.{name} VALUES {marks}", [value for row in rows for value in row])
+        self.con.execute(
+            "CREATE VIEW reference.policy_now AS SELECT d.policy, coalesce((SELECT max_by(p.value, "
+            "(p.effective_from_at, p.version_at, p.batch_id)) FROM events.policy_set AS p WHERE p.policy = d.policy AND p.subject = ''), "
+            "d.value) AS value FROM reference.policy_default AS d"
+        )
+
+    def _fill_calendar(self) -> None:
+        span = astuple(self._span) if self._span else (None, None)
+        self.con.execute(
+            "CREATE OR REPLACE TABLE reference.ledger AS SELECT ? AS reporting_currency, CAST(? AS TIMESTAMPTZ) AS known_from_at, "
+            "CAST(? AS TIMESTAMPTZ) AS known_until_at",
+            [self._settings.reporting_currency, *span],
+        )
         for name, column, step in (("hour", "use_hour", "1 HOUR"), ("day", "cost_day", "1 DAY")):
             self.con.execute(
                 f"CREATE OR REPLACE TABLE reference.{name} AS SELECT unnest(generate_series("
                 f"known_from_at, known_until_at - INTERVAL {step}, INTERVAL {step})) AS {column} FROM reference.ledger"
             )
-        self.con.execute(
-            "CREATE OR REPLACE VIEW reference.policy_now AS SELECT d.policy, coalesce((SELECT max_by(p.value, "
-            "(p.effective_from_at, p.version_at, p.batch_id)) FROM events.policy_set AS p WHERE p.policy = d.policy AND p.subject = ''), "
-            "d.value) AS value FROM reference.policy_default AS d"
-        )
 
     def finish(self) -> None:
         """Remember what the projections now show."""
@@ -219,10 +237,10 @@ def opened(
         lock.acquire()
     try:
         # Asked once it is our turn: whoever was before us may have appended, and a build never goes back.
-        with Lake(settings, on_wait=on_wait) as lake:
+        with Lake(settings, database=str(path), on_wait=on_wait) as lake:
             cut = lake.last_batch_id(as_of)
-        with connect(settings, str(path)) as con:
-            yield Builder(con, cut, settings)
+            lake.con.execute(f"USE {path.stem}")
+            yield Builder(lake.con, cut, settings)
     finally:
         lock.release()
 

@@ -5,6 +5,7 @@ The command line, the Dagster assets and the inbox all come through here. Does n
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
@@ -185,6 +186,8 @@ def declared_sources(settings: Settings) -> list[Source]:
         )
     found = []
     for name, entry in entries.items():
+        if not re.fullmatch(r"[A-Za-z0-9_]+", str(name)):
+            raise UsageError(f"{path}: {name}: expected a name of letters, digits and underscores, such as slurm_alps")
         known = FILE_READERS if isinstance(entry, dict) and entry.get("inbox") else LIVE_READERS
         if not isinstance(entry, dict) or entry.get("kind") not in known:
             raise UsageError(
@@ -193,7 +196,7 @@ def declared_sources(settings: Settings) -> list[Source]:
             )
         rest = {key: value for key, value in entry.items() if key not in {"kind", "inbox"}}
         _check_arguments(f"{path}: {name}", known[entry["kind"]], rest)
-        found.append(Source(name, entry["kind"], entry.get("inbox", ""), rest))
+        found.append(Source(str(name), entry["kind"], entry.get("inbox", ""), rest))
     return found
 
 

@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 
 from models.errors import LogError
 from models.events import EVENT_TYPES, Event, columns, ddl, keys, table_name
-from pipelines.duck import connect
+from pipelines.duck import connect, has_table
 from pipelines.sources.base import REJECTED_SCHEMA
 from pipelines.spool import Spool
 
@@ -35,13 +35,21 @@ if TYPE_CHECKING:
 
 _ADVISORY_LOCK = 4_200_000_001
 _REJECTED = tuple(REJECTED_SCHEMA)
-_BATCHES_DDL = """CREATE TABLE IF NOT EXISTS events.batches (
-  batch_id BIGINT NOT NULL, source VARCHAR NOT NULL, source_window VARCHAR NOT NULL, recorded_at TIMESTAMPTZ NOT NULL,
-  rows_read BIGINT NOT NULL, rows_ignored BIGINT NOT NULL, rows_appended BIGINT NOT NULL,
-  rows_duplicate BIGINT NOT NULL, rows_rejected BIGINT NOT NULL, rows_set_aside BIGINT NOT NULL,
-  content_digests VARCHAR NOT NULL, previous_digest VARCHAR NOT NULL, digest VARCHAR NOT NULL)"""
-_REJECTED_DDL = f"""CREATE TABLE IF NOT EXISTS events.rejected (
-  {", ".join(f"{name} VARCHAR NOT NULL" for name in _REJECTED)}, batch_id BIGINT NOT NULL)"""
+
+
+def ddl_by_table(schema: str) -> dict[str, str]:
+    """CREATE TABLE of every table of the log by its name, in a schema of the given name."""
+    batches = """
+      batch_id BIGINT NOT NULL, source VARCHAR NOT NULL, source_window VARCHAR NOT NULL, recorded_at TIMESTAMPTZ NOT NULL,
+      rows_read BIGINT NOT NULL, rows_ignored BIGINT NOT NULL, rows_appended BIGINT NOT NULL,
+      rows_duplicate BIGINT NOT NULL, rows_rejected BIGINT NOT NULL, rows_set_aside BIGINT NOT NULL,
+      content_digests VARCHAR NOT NULL, previous_digest VARCHAR NOT NULL, digest VARCHAR NOT NULL"""
+    rejected = ", ".join(f"{name} VARCHAR NOT NULL" for name in _REJECTED) + ", batch_id BIGINT NOT NULL"
+    return {
+        **{table_name(event): ddl(event, schema) for event in EVENT_TYPES},
+        "batches": f"CREATE TABLE {schema}.batches ({batches})",
+        "rejected": f"CREATE TABLE {schema}.rejected ({rejected})",
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +96,7 @@ class Lake:
         self,
         settings: Settings,
         *,
+        database: str = ":memory:",
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         on_wait: Callable[[str], None] = lambda _message: None,
     ) -> None:
@@ -95,6 +104,7 @@ class Lake:
 
         Args:
           settings: Where the log lives.
+          database: DuckDB database beside which the log is attached.
           now: The clock; tests pass their own.
           on_wait: Told, once, that another process is writing and that we wait for it.
         """
@@ -102,7 +112,7 @@ class Lake:
         (settings.home / "lake").mkdir(parents=True, exist_ok=True)
         self._lock = FileLock(settings.home / "lake" / "writer.lock")
         with self._turn():
-            self.con = connect(settings)
+            self.con = connect(settings, database)
             self._create_tables()
 
     def __enter__(self) -> Self:
@@ -115,25 +125,18 @@ class Lake:
 
     def _create_tables(self) -> None:
         self.con.execute("USE lake")
-        found = {
-            row[0]
-            for row in self.con.execute(
-                "SELECT table_name FROM information_schema.tables WHERE table_catalog = 'lake' AND table_schema = 'events'"
-            ).fetchall()
-        }
-        wanted = {"batches", "rejected", *map(table_name, EVENT_TYPES)}
-        if wanted <= found:
+        if has_table(self.con, "events.batches"):
             return
         with self._writing():
+            if has_table(self.con, "events.batches"):  # somebody else was first
+                return
             self.con.execute("CREATE SCHEMA IF NOT EXISTS events")
+            for statement in ddl_by_table("events").values():
+                self.con.execute(statement)
             for event in EVENT_TYPES:
-                if table_name(event) not in found:
-                    self.con.execute(ddl(event))
-                    if event.partition_by:
-                        day = ", ".join(f"{part}({event.partition_by})" for part in ("year", "month", "day"))
-                        self.con.execute(f"ALTER TABLE events.{table_name(event)} SET PARTITIONED BY ({day})")
-            self.con.execute(_BATCHES_DDL)
-            self.con.execute(_REJECTED_DDL)
+                if event.partition_by:
+                    day = ", ".join(f"{part}({event.partition_by})" for part in ("year", "month", "day"))
+                    self.con.execute(f"ALTER TABLE events.{table_name(event)} SET PARTITIONED BY ({day})")
 
     @contextmanager
     def _turn(self) -> Iterator[None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,7 +65,7 @@ def close(
     with opened(settings, on_wait=on_wait) as builder:
         con = builder.con
         _refuse_wrong_order(con, month, now())
-        reasons = obstacles(coverage(con, month), *_bounds(con, month))
+        reasons = obstacles(coverage(con, month), _end_of(month).date() - timedelta(days=1), *_bounds(con, month))
         if reasons:
             raise CheckError(f"{month:%Y-%m} may not close:\n" + "\n".join(f"  • {reason}" for reason in reasons))
         lines = postings(
@@ -93,7 +93,7 @@ def _refuse_wrong_order(con: duckdb.DuckDBPyConnection, month: date, now: dateti
         raise UsageError(f"{month:%Y-%m} is closed already; later differences are posted when the next month closes")
     if done and month < done[-1]:
         raise UsageError(f"{month:%Y-%m} lies before {done[-1]:%Y-%m}, which is closed: months close in order")
-    if now < datetime(month.year + month.month // 12, month.month % 12 + 1, 1, tzinfo=UTC):
+    if now < _end_of(month):
         raise UsageError(f"{month:%Y-%m} has not ended yet")
     months = [
         row[0] for row in con.execute("SELECT DISTINCT charge_month FROM core.line_monthly ORDER BY 1").fetchall()
@@ -105,6 +105,10 @@ def _refuse_wrong_order(con: duckdb.DuckDBPyConnection, month: date, now: dateti
     open_before = [m for m in months if m < month and m not in done and (not done or m > done[-1])]
     if open_before:
         raise UsageError(f"{open_before[0]:%Y-%m} is still open: close it first, months close in order")
+
+
+def _end_of(month: date) -> datetime:
+    return datetime(month.year + month.month // 12, month.month % 12 + 1, 1, tzinfo=UTC)
 
 
 def _bounds(con: duckdb.DuckDBPyConnection, month: date) -> tuple[Decimal, Decimal]:
@@ -144,12 +148,19 @@ def coverage(con: duckdb.DuckDBPyConnection, month: date) -> Coverage:
         "SELECT difference_micros FROM marts.proof_monthly WHERE charge_month = ?", [month]
     ).fetchone()
     bills = con.execute("SELECT bill FROM marts.proof_by_bill WHERE difference_micros <> 0 ORDER BY 1").fetchall()
+    used = con.execute("""
+        select cast(max(used_until_at) - interval 1 second as date) from (
+          select max(coalesce(ended_at, started_at + interval 1 second)) as used_until_at from staged.run
+          union all select max(use_hour) + interval 1 hour from core.activity_hourly
+          union all select max(changed_at) + interval 1 second from events.node_state_changed)
+    """).fetchone()
     return Coverage(
         row[0],
         row[1],
         tuple(one[0] for one in rates),
         int(difference[0]) if difference else 0,
         tuple(one[0] for one in bills),
+        used[0] if used else None,
     )
 
 

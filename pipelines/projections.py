@@ -17,6 +17,8 @@ import sqlglot
 import yaml
 from sqlglot import exp
 
+from pipelines.duck import has_table
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -150,12 +152,7 @@ def rebuild(con: duckdb.DuckDBPyConnection, projection: Projection, windows: lis
 
 def _create_empty(con: duckdb.DuckDBPyConnection, projection: Projection) -> None:
     """Create a partitioned table without rows, its column types taken from the SELECT."""
-    layer, table = projection.name.split(".")
-    known = con.execute(
-        "SELECT 1 FROM information_schema.tables WHERE table_catalog = current_database() AND table_schema = ? AND table_name = ?",
-        [layer, table],
-    ).fetchone()
-    if known is None:
+    if not has_table(con, projection.name):
         empty = projection.select.replace("$start", "TIMESTAMPTZ '1970-01-01 00:00:00+00'").replace(
             "$end", "TIMESTAMPTZ '1970-01-01 00:00:00+00'"
         )

@@ -13,6 +13,7 @@ import duckdb
 from models.errors import CheckError, UsageError
 from models.events import EVENT_TYPES, columns, table_name
 from pipelines.build import opened
+from pipelines.duck import has_table
 from pipelines.projections import Projection, load
 
 if TYPE_CHECKING:
@@ -50,10 +51,10 @@ def write_published(
     con: duckdb.DuckDBPyConnection, target: Path, on_table: Callable[[str], None] = lambda _name: None
 ) -> Path:
     """Write the marts of an open working file to ``target``, by way of a file beside it."""
-    known = con.execute("SELECT batch_id FROM build.progress").fetchone() if _exists(con, "build", "progress") else None
+    known = con.execute("SELECT batch_id FROM build.progress").fetchone() if has_table(con, "build.progress") else None
     if known is None:
         raise UsageError("nothing is built yet: run gpuledger build first")
-    if _exists(con, "build", "unfinished"):
+    if has_table(con, "build.unfinished"):
         raise CheckError("the last build broke off, so its tables do not fit together: run gpuledger build first")
     unproved = con.execute("SELECT charge_month FROM marts.proof_monthly WHERE difference_micros <> 0").fetchall()
     if unproved:
@@ -181,15 +182,6 @@ def _comment_extras(con: duckdb.DuckDBPyConnection) -> None:
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-def _exists(con: duckdb.DuckDBPyConnection, schema: str, table: str) -> bool:
-    return bool(
-        con.execute(
-            "SELECT 1 FROM information_schema.tables WHERE table_catalog = current_database() AND table_schema = ? AND table_name = ?",
-            [schema, table],
-        ).fetchone()
-    )
 
 
 def query(settings: Settings, sql: str) -> pl.DataFrame:

@@ -6,6 +6,7 @@ days of the lines it brings and of the lines it replaces; an attempt the days of
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -28,31 +29,76 @@ MOST_WINDOW_DAYS = 31
 """Longest stretch rebuilt in one transaction: bounds memory, whatever the history."""
 
 
-def known_span(con: duckdb.DuckDBPyConnection) -> tuple[datetime, datetime] | None:
-    """First and last day of what happened, as [start of the first day, end of the last day); None of an empty log."""
-    row = con.execute("""
-        select date_trunc('day', min(first_at)), date_trunc('day', max(last_at) - interval 1 second) + interval 1 day from (
-          select min(started_at) as first_at, max(coalesce(ended_at, started_at + interval 1 second)) as last_at from events.run_recorded
-          union all select min(sampled_at), max(sampled_at) + interval 1 second from events.gpu_sampled
-          union all select min(charge_period_start_at), max(charge_period_end_at) from events.charge_billed)
-    """).fetchone()
-    return (row[0].astimezone(UTC), row[1].astimezone(UTC)) if row and row[0] is not None else None
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The days that a ledger knows.
+
+    Attributes:
+      from_at: Start of the month in which the first thing happened: what an owned asset costs counts from there.
+      until_at: End of the day in which the last thing happened; what still runs is known to run until then.
+    """
+
+    from_at: datetime
+    until_at: datetime
+
+    def days_beyond(self, other: Span) -> list[datetime]:
+        """Days that the other span does not have."""
+        return [day for day in days_between(self.from_at, self.until_at) if not other.from_at <= day < other.until_at]
+
+
+def days_between(start: datetime, end: datetime) -> list[datetime]:
+    """Days from one up to another, exclusive."""
+    return [start + timedelta(days=number) for number in range((end - start).days)]
+
+
+_HAPPENED = {
+    "events.run_recorded": "min(started_at), max(coalesce(ended_at, started_at + interval 1 second))",
+    "events.gpu_sampled": "min(sampled_at), max(sampled_at) + interval 1 second",
+    "events.node_state_changed": "min(changed_at), max(changed_at) + interval 1 second",
+    "events.charge_billed": "min(charge_period_start_at), max(charge_period_end_at)",
+}
+"""First and last instant of what happened, by the tables that tell of it."""
+
+
+def known_span(con: duckdb.DuckDBPyConnection, after_batch: int, before: Span | None, fresh: set[str]) -> Span | None:
+    """The days known, from those known before and what later batches bring; None of a log without anything.
+
+    Args:
+      con: Connection with the ``events`` tables.
+      after_batch: Last batch that ``before`` knew; 0: none.
+      before: The days known then.
+      fresh: Event tables (``events.name``) that later batches brought rows to.
+    """
+    found = [
+        row
+        for table, ends in _HAPPENED.items()
+        if table in fresh
+        for row in con.execute(f"SELECT {ends} FROM {table} WHERE batch_id > ?", [after_batch]).fetchall()
+        if row[0] is not None
+    ]
+    starts = [_midnight(row[0]) for row in found]
+    ends = [_midnight(row[1] - timedelta(microseconds=1)) + timedelta(days=1) for row in found]
+    if before:
+        starts, ends = [*starts, before.from_at], [*ends, before.until_at]
+    return Span(min(starts).replace(day=1), max(ends)) if starts else None
+
+
+def _midnight(instant: datetime) -> datetime:
+    return instant.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def touched_days(
     con: duckdb.DuckDBPyConnection,
     after_batch: int,
-    span: tuple[datetime, datetime],
-    known_until: datetime | None,
+    span: Span,
     fresh: set[str],
 ) -> list[datetime]:
     """UTC days that batches after ``after_batch`` touch, ascending.
 
     Args:
-      con: Connection with the ``events`` views.
-      after_batch: Last batch that the projections have seen; 0: none.
+      con: Connection with the ``events`` tables.
+      after_batch: Last batch that the projections have seen.
       span: Result of ``known_span``.
-      known_until: End of the span at that time: what is still going on touches the days that came since.
       fresh: Event tables (``events.name``) that these batches brought rows to; the others are not looked at.
     """
     special = {
@@ -67,8 +113,6 @@ def touched_days(
         if f"events.{table_name(event)}" in fresh
         for query in special.get(event, [_of_event(event, after_batch)] if event.touches else [])
     ]
-    if known_until is not None and known_until < span[1]:
-        queries.append(_of_what_goes_on(known_until))
     if not queries:
         return []
     days = " UNION ".join(
@@ -77,7 +121,8 @@ def touched_days(
         for query in queries
     )
     rows = con.execute(
-        f"SELECT DISTINCT touched_day FROM ({days}) ORDER BY touched_day", {"first": span[0], "last": span[1]}
+        f"SELECT DISTINCT touched_day FROM ({days}) ORDER BY touched_day",
+        {"first": span.from_at, "last": span.until_at},
     ).fetchall()
     return [row[0].astimezone(UTC) for row in rows]
 
@@ -117,8 +162,6 @@ def _of_event(event: type[Event], after_batch: int) -> str:
             "AND fresh.cluster = one.cluster AND split_part(one.run_id, '.', 1) = "
             "CASE WHEN fresh.is_from_step THEN split_part(fresh.run_id, '.', 1) ELSE fresh.run_id END)"
         )
-    if after_batch == 0 or not versions:
-        return f"SELECT DISTINCT {_day(start)} AS from_at, {_day(until)} AS until_at FROM {table} AS one WHERE batch_id > {after_batch}"
     return f"SELECT DISTINCT {_day(start)} AS from_at, {_day(until)} AS until_at FROM {table} AS one WHERE batch_id > {after_batch}{versions}"
 
 
@@ -151,15 +194,4 @@ def _of_everything_from(event: type[Event], start: str, end: str, after_batch: i
         f"WHERE c.charge_period_end_at > one.{start} AND c.charge_period_start_at < one.{start} "
         f"OR CAST(c.billing_period_month AS TIMESTAMPTZ) = one.{start})) AS from_at, "
         f"coalesce({end}, $last) AS until_at FROM {table} AS one WHERE one.batch_id > {after_batch}"
-    )
-
-
-def _of_what_goes_on(known_until: datetime) -> str:
-    """Days since the last build that attempts still running, nodes and assets reach into without any new event."""
-    since = f"TIMESTAMPTZ '{known_until.isoformat()}'"
-    return (
-        f"SELECT {since} AS from_at, $last AS until_at WHERE "
-        "EXISTS (SELECT 1 FROM events.run_recorded WHERE ended_at IS NULL) "
-        f"OR EXISTS (SELECT 1 FROM events.gpu_inventoried WHERE coalesce(effective_until_at, $last) > {since}) "
-        f"OR EXISTS (SELECT 1 FROM events.asset_recorded WHERE coalesce(retired_at, $last) > {since})"
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from pathlib import Path
@@ -13,8 +12,12 @@ from typing import TYPE_CHECKING, NoReturn
 import hypothesis
 import pytest
 
+from tests.components import free_port, running_slurm, slurm_is_here
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.components import Slurm
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -40,13 +43,6 @@ def shared_data() -> Path:
     return folder
 
 
-def free_port() -> int:
-    """A TCP port of this machine that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture(scope="session")
 def postgres_dsn() -> Iterator[str]:
     """The libpq string of an empty PostgreSQL server of our own."""
@@ -69,6 +65,15 @@ def postgres_dsn() -> Iterator[str]:
             yield f"host=127.0.0.1 port={port} user=postgres dbname=postgres"
         finally:
             subprocess.run([*base, "--mode", "immediate", "stop"], cwd=folder, check=True)
+
+
+@pytest.fixture(scope="session")
+def slurm() -> Iterator[Slurm]:
+    """A Slurm of our own with accounting and one node with four GPUs in name."""
+    if not slurm_is_here():
+        missing("Slurm", "as root: apt-get install slurm-wlm slurmdbd mariadb-server munge")
+    with tempfile.TemporaryDirectory(prefix="gpuledger-slurm-") as folder, running_slurm(Path(folder)) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,10 @@ JobID|JobIDRaw|User|Account|Partition|State|Submit|Start|End|ElapsedRaw|AllocTRE
 2|2|ann|vis|gpu|COMPLETED|2026-10-01T09:00:00|2026-10-01T10:00:00|2026-10-02T10:00:00|86400|cpu=8,gres/gpu=2|n1
 3|3|ann|vis|gpu|COMPLETED|2026-10-01T09:00:00|soon|2026-10-02T10:00:00|86400|cpu=8,gres/gpu=2|n1
 """
+LAST_OF_OCTOBER = """\
+JobID|JobIDRaw|User|Account|Partition|State|Submit|Start|End|ElapsedRaw|AllocTRES|NodeList
+4|4|ann|vis|gpu|FAILED|2026-10-31T09:00:00|2026-10-31T10:00:00|2026-10-31T10:10:00|600|cpu=8,gres/gpu=2|n1
+"""
 _BILL = (
     "BilledCost,BillingAccountId,BillingCurrency,BillingPeriodEnd,BillingPeriodStart,ChargeCategory,ChargeClass,"
     "ChargeDescription,ChargePeriodEnd,ChargePeriodStart,ContractedCost,EffectiveCost,InvoiceIssuerName,ListCost,"
@@ -48,6 +52,7 @@ def write(folder: Path) -> Path:
         "nodes.csv": NODES,
         "org.csv": ORG,
         "sacct.txt": SACCT,
+        "sacct-11.txt": LAST_OF_OCTOBER,
         "bill-09.csv": bill(9, september, i_1="96.005", bucket="7.5"),
         "bill-09-restated.csv": bill(9, september, i_1="86.005", bucket="7.5"),
         "bill-10.csv": bill(10, october, i_1="80"),

@@ -22,7 +22,6 @@ import duckdb
 import polars as pl
 
 from models.events import (
-    EVENT_TYPES,
     AssetRecorded,
     BillDelivered,
     ChargeBilled,
@@ -35,12 +34,11 @@ from models.events import (
     PolicySet,
     RunPlaced,
     RunRecorded,
-    ddl,
     polars_schema,
     table_name,
 )
 from pipelines.build import Builder
-from pipelines.lake import _BATCHES_DDL, _REJECTED_DDL, Batch, Lake
+from pipelines.lake import Batch, Lake, ddl_by_table
 from pipelines.projections import load, rebuild, violations
 from pipelines.settings import Settings
 from pipelines.sources.base import Chunk, Placed, placement_id
@@ -179,6 +177,11 @@ def state(name: str, when: datetime, now: str) -> list[Fact]:
     return [(NodeStateChanged, {"cluster": CLUSTER, "node": name, "changed_at": when, "state": now})]
 
 
+def heard(name: str, when: datetime) -> list[Fact]:
+    """A node is still heard of, so that what happened is known until then."""
+    return state(name, when, "up")
+
+
 def asset(
     name: str, cost: str, months: int, *, residual: str = "0", start: datetime = START, **more: Any
 ) -> list[Fact]:
@@ -199,19 +202,17 @@ def frames(*facts: Fact) -> dict[type[Event], pl.DataFrame]:
 class Book:
     """A ledger whose log is in memory: tell it facts batch by batch, then ask for tables."""
 
-    def __init__(self, *facts: Fact, currency: str = "USD") -> None:
+    def __init__(self, *facts: Fact, currency: str = "USD", delivered: datetime = LATER) -> None:
         """Open a book and tell it facts."""
         self.con = duckdb.connect(config={"threads": 1})
         self.con.execute("SET TimeZone = 'UTC'; ATTACH ':memory:' AS lake; CREATE SCHEMA lake.events")
-        for event in EVENT_TYPES:
-            self.con.execute(ddl(event, "lake.events"))
-        for text in (_BATCHES_DDL, _REJECTED_DDL):
-            self.con.execute(text.replace("events.", "lake.events."))
+        for statement in ddl_by_table("lake.events").values():
+            self.con.execute(statement)
         self._settings = Settings(home=Path(), reporting_currency=currency)
         self._batch = 0
         self._spans: list[tuple[datetime, datetime]] = []
         self._built: set[str] = set()
-        self.tell(*facts)
+        self.tell(*facts, delivered=delivered)
 
     def tell(self, *facts: Fact, delivered: datetime = LATER) -> Book:
         """Record facts as one more batch, stated for an instant: what was said for it before adds nothing, as in the log."""
@@ -265,6 +266,10 @@ class Book:
         builder.project(builder.prepare(full=full), lambda *_: None)
         self._built = {one.name for one in load()}
         return self
+
+    def prepared(self) -> list[datetime]:
+        """Days that the next build would rebuild."""
+        return Builder(self.con, self._batch, self._settings).prepare(full=False)
 
     def substitute(self, table: str) -> None:
         """Hook: put given rows in the place of a projection."""

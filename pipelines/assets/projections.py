@@ -84,7 +84,7 @@ def _spec(projection: Projection) -> AssetSpec:
     return AssetSpec(
         key(projection.name),
         deps=[key(read) for read in sorted(projection.reads) if not read.startswith("reference.")],
-        description=f"One row: {projection.grain}",
+        description=projection.grain[:1].upper() + projection.grain[1:],
         group_name=layer,
         kinds={"duckdb"},
         metadata={

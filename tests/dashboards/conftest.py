@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,14 @@ OWNERS = {
     "ads": ("Products", "Advertising", "ranking"),
     "search": ("Products", "Search", "ranking"),
 }
+
+
+@pytest.fixture(autouse=True)
+def _own_main_module() -> Iterator[None]:
+    """Streamlit runs a page as ``__main__`` and leaves it there; processes started later would run that page."""
+    own = sys.modules["__main__"]
+    yield
+    sys.modules["__main__"] = own
 
 
 def frame(event: type[Event], rows: list[dict[str, Any]]) -> pl.DataFrame:

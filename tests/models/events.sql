@@ -1,4 +1,4 @@
-CREATE TABLE IF NOT EXISTS events.run_recorded (
+CREATE TABLE events.run_recorded (
   cluster VARCHAR NOT NULL,
   run_id VARCHAR NOT NULL,
   started_at TIMESTAMPTZ NOT NULL,
@@ -19,7 +19,7 @@ CREATE TABLE IF NOT EXISTS events.run_recorded (
   version_at TIMESTAMPTZ NOT NULL
 );
 
-CREATE TABLE IF NOT EXISTS events.run_placed (
+CREATE TABLE events.run_placed (
   placement_id VARCHAR NOT NULL,
   node VARCHAR NOT NULL,
   gpu_type VARCHAR NOT NULL,
@@ -31,7 +31,7 @@ CREATE TABLE IF NOT EXISTS events.run_placed (
   version_at TIMESTAMPTZ NOT NULL
 );
 
-CREATE TABLE IF NOT EXISTS events.gpu_inventoried (
+CREATE TABLE events.gpu_inventoried (
   cluster VARCHAR NOT NULL,
   node VARCHAR NOT NULL,
   gpu_model VARCHAR NOT NULL,
@@ -47,7 +47,7 @@ CREATE TABLE IF NOT EXISTS events.gpu_inventoried (
   version_at TIMESTAMPTZ NOT NULL
 );
 
-CREATE TABLE IF NOT EXISTS events.node_state_changed (
+CREATE TABLE events.node_state_changed (
   cluster VARCHAR NOT NULL,
   node VARCHAR NOT NULL,
   changed_at TIMESTAMPTZ NOT NULL,
@@ -57,7 +57,7 @@ CREATE TABLE IF NOT EXISTS events.node_state_changed (
   version_at TIMESTAMPTZ NOT NULL
 );
 
-CREATE TABLE IF NOT EXISTS events.gpu_sampled (
+CREATE TABLE events.gpu_sampled (
   cluster VARCHAR NOT NULL,
   gpu_uuid VARCHAR NOT NULL,
   mig_instance VARCHAR NOT NULL,
@@ -79,7 +79,7 @@ CREATE TABLE IF NOT EXISTS events.gpu_sampled (
   version_at TIMESTAMPTZ NOT NULL
 );
 
-CREATE TABLE IF NOT EXISTS events.bill_delivered (
+CREATE TABLE events.bill_delivered (
   issuer VARCHAR NOT NULL,
   billing_account_id VARCHAR NOT NULL,
   billing_period_month DATE NOT NULL,
@@ -93,7 +93,7 @@ CREATE TABLE IF NOT EXISTS events.bill_delivered (
   version_at TIMESTAMPTZ NOT NULL
 );
 
-CREATE TABLE IF NOT EXISTS events.charge_billed (
+CREATE TABLE events.charge_billed (
   content_id VARCHAR NOT NULL,
   line_digest VARCHAR NOT NULL,
   line_ordinal BIGINT NOT NULL,
@@ -130,7 +130,7 @@ CREATE TABLE IF NOT EXISTS events.charge_billed (
   version_at TIMESTAMPTZ NOT NULL
 );
 
-CREATE TABLE IF NOT EXISTS events.asset_recorded (
+CREATE TABLE events.asset_recorded (
   asset_id VARCHAR NOT NULL,
   cluster VARCHAR NOT NULL,
   node VARCHAR,
@@ -148,7 +148,7 @@ CREATE TABLE IF NOT EXISTS events.asset_recorded (
   version_at TIMESTAMPTZ NOT NULL
 );
 
-CREATE TABLE IF NOT EXISTS events.fx_rate_observed (
+CREATE TABLE events.fx_rate_observed (
   currency VARCHAR NOT NULL,
   reporting_currency VARCHAR NOT NULL,
   observed_at TIMESTAMPTZ NOT NULL,
@@ -157,7 +157,7 @@ CREATE TABLE IF NOT EXISTS events.fx_rate_observed (
   version_at TIMESTAMPTZ NOT NULL
 );
 
-CREATE TABLE IF NOT EXISTS events.ownership_assigned (
+CREATE TABLE events.ownership_assigned (
   cluster VARCHAR NOT NULL,
   account VARCHAR NOT NULL,
   effective_from_at TIMESTAMPTZ NOT NULL,
@@ -168,7 +168,7 @@ CREATE TABLE IF NOT EXISTS events.ownership_assigned (
   version_at TIMESTAMPTZ NOT NULL
 );
 
-CREATE TABLE IF NOT EXISTS events.policy_set (
+CREATE TABLE events.policy_set (
   policy VARCHAR NOT NULL,
   subject VARCHAR NOT NULL,
   effective_from_at TIMESTAMPTZ NOT NULL,
@@ -177,7 +177,7 @@ CREATE TABLE IF NOT EXISTS events.policy_set (
   version_at TIMESTAMPTZ NOT NULL
 );
 
-CREATE TABLE IF NOT EXISTS events.period_closed (
+CREATE TABLE events.period_closed (
   period_month DATE NOT NULL,
   closed_at TIMESTAMPTZ NOT NULL,
   log_batch_id BIGINT NOT NULL,
@@ -187,7 +187,7 @@ CREATE TABLE IF NOT EXISTS events.period_closed (
   version_at TIMESTAMPTZ NOT NULL
 );
 
-CREATE TABLE IF NOT EXISTS events.posting_made (
+CREATE TABLE events.posting_made (
   charge_month DATE NOT NULL,
   posted_month DATE NOT NULL,
   business_unit VARCHAR NOT NULL,

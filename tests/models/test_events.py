@@ -15,7 +15,7 @@ each_event = pytest.mark.parametrize("event", EVENT_TYPES, ids=table_name)
 
 def every_table() -> str:
     """All event tables as they are created."""
-    return "".join(f"{ddl(event)};\n\n" for event in EVENT_TYPES)
+    return "".join(f"{ddl(event, 'events')};\n\n" for event in EVENT_TYPES)
 
 
 def test_a_change_of_the_log_is_seen_in_review() -> None:
@@ -30,7 +30,7 @@ def test_a_frame_of_a_source_fits_its_table(event: type[Event]) -> None:
     with duckdb.connect() as con:
         con.execute("SET TimeZone = 'UTC'")
         con.execute("CREATE SCHEMA events")
-        con.execute(ddl(event))
+        con.execute(ddl(event, "events"))
         stored = con.sql(f"SELECT * EXCLUDE (batch_id, version_at) FROM events.{table_name(event)}").pl()
     assert stored.schema == polars_schema(event)
 

@@ -62,7 +62,15 @@ def test_a_statement_in_cents_adds_up_to_the_rounded_total_and_no_line_is_a_cent
     assert all(abs(shown * 10_000 - exact) < 10_000 for shown, exact in zip(cents, micros, strict=True))
 
 
-COMPLETE = Coverage(priced_ratio=1.0, measured_ratio=0.9, missing_rates=(), difference_micros=0, unproved_bills=())
+LAST_DAY = date(2026, 9, 30)
+COMPLETE = Coverage(
+    priced_ratio=1.0,
+    measured_ratio=0.9,
+    missing_rates=(),
+    difference_micros=0,
+    unproved_bills=(),
+    used_until_day=LAST_DAY,
+)
 
 
 @pytest.mark.parametrize(
@@ -71,16 +79,20 @@ COMPLETE = Coverage(priced_ratio=1.0, measured_ratio=0.9, missing_rates=(), diff
         ({"difference_micros": -1}, "does not add up"),
         ({"unproved_bills": ("aws/1/2026-09",)}, "aws/1/2026-09"),
         ({"missing_rates": ("EUR",)}, "no exchange rate for EUR"),
-        ({"priced_ratio": 0.9499}, "asks for 95.0%: ingest"),
+        ({"priced_ratio": 0.9499}, "only 94.9% of allocated GPU time has a known cost, policy close_min_priced_ratio asks for 95.0%"),
+        (
+            {"used_until_day": date(2026, 9, 28)},
+            "known only until 2026-09-28: ingest those of the days up to 2026-09-30",
+        ),
         ({"measured_ratio": 0.7}, "70.0% of allocated GPU time has telemetry"),
     ],
 )
 def test_a_month_does_not_close_on_figures_that_cannot_be_proved(coverage: dict[str, object], obstacle: str) -> None:
     facts = {name: getattr(COMPLETE, name) for name in COMPLETE.__slots__} | coverage
-    (found,) = obstacles(Coverage(**facts), Decimal("0.95"), Decimal("0.80"))
+    (found,) = obstacles(Coverage(**facts), LAST_DAY, Decimal("0.95"), Decimal("0.80"))
     assert obstacle in found
 
 
 def test_a_month_closes_when_complete_and_when_nothing_was_allocated_or_nothing_measures() -> None:
-    assert obstacles(COMPLETE, Decimal("0.95"), Decimal("0.80")) == []
-    assert obstacles(Coverage(None, None, (), 0, ()), Decimal("0.95"), Decimal("0.80")) == []
+    assert obstacles(COMPLETE, LAST_DAY, Decimal("0.95"), Decimal("0.80")) == []
+    assert obstacles(Coverage(None, None, (), 0, (), None), LAST_DAY, Decimal("0.95"), Decimal("0.80")) == []

@@ -73,7 +73,7 @@ def test_each_projection_is_an_asset_of_a_day_behind_what_it_reads(defs: Definit
         table: {read for read in one.reads if not read.startswith("reference.")} for table, one in PROJECTIONS.items()
     }
     assert all(node.backfill_policy == ONE_RUN and node.partitions_def == DAYS for node in found.values())
-    assert all(node.description == f"One row: {PROJECTIONS[table].grain}" for table, node in found.items())
+    assert all((node.description or "").lower() == PROJECTIONS[table].grain.lower() for table, node in found.items())
 
 
 def test_the_workspace_opens_from_anywhere_and_makes_no_ledger(tmp_path: Path) -> None:

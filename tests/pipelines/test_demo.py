@@ -36,6 +36,7 @@ def deliveries(folder: Path) -> list[Delivery]:
         come("nodes", "nodes.csv", 9, 1),
         come("org", "org.csv", 9, 1),
         come("slurm", "sacct.txt", 10, 4, cluster="alps", timezone="UTC"),
+        come("slurm", "sacct-11.txt", 11, 1, cluster="alps", timezone="UTC"),
         come("focus", "bill-09.csv", 10, 2),
         come("focus", "bill-09-restated.csv", 10, 6),
     ]
@@ -59,6 +60,7 @@ def test_each_delivery_is_recorded_when_it_came_and_each_month_closed_in_its_tur
         ("slurm", "10-04"),
         ("close", "10-05"),
         ("focus", "10-06"),
+        ("slurm", "11-01"),
         ("focus", "11-02"),
         ("close", "11-05"),
     ]

@@ -47,6 +47,7 @@ def test_the_template_declares_nothing_until_its_comment_signs_are_taken_away(se
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
+        ("a-b: {kind: org, inbox: x}", "a-b: expected a name of letters"),
         ("a: {kind: tarot}", "a: kind must be one of slurm"),
         ("a: {kind: prometheus, inbox: x}", "a: kind must be one of"),
         ("a: {kind: slurm, inbox: x, cluster: c}", "a: missing: timezone"),

@@ -15,7 +15,7 @@ import pytest
 from models.errors import CheckError, UsageError
 from pipelines.build import build, opened
 from pipelines.ledger import Closed, close, replayed
-from tests.ledgers import append, at, bill, gpus, home, line, node, owner, rate, run
+from tests.ledgers import append, at, bill, gpus, heard, home, line, node, owner, rate, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,14 +59,14 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     """September for 720.00, half of it used, closed on 5 October, restated to 730.00 on the 14th; October for 744.00."""
     story = Story(home(tmp_path_factory.mktemp("home")), [], [], [], [])
     used = run("1", "A", at(1), at(16), gpus("n1"))
-    first = *node("n1"), *used, *owner("A", "vision"), *bill(line("n1", "720", *MONTH))
+    first = *node("n1"), *used, *owner("A", "vision"), *bill(line("n1", "720", *MONTH)), *heard("n1", at(30))
     append(story.settings, *first, recorded=at(3, month=10))
     story.refuse(SEPTEMBER, at(30))
     story.refuse(date(2026, 8, 1), at(5, month=10))
     story.close(SEPTEMBER, at(5, month=10))
     append(story.settings, *bill(line("n1", "730", *MONTH)), recorded=at(14, month=10))
     october = bill(line("n1", "744", *NEXT), month=OCTOBER)
-    append(story.settings, *october, recorded=at(2, month=11))
+    append(story.settings, *october, *heard("n1", at(31, month=10)), recorded=at(2, month=11))
     build(story.settings)
     story.look()
     story.refuse(SEPTEMBER, at(5, month=11))
@@ -134,7 +134,7 @@ def test_the_books_can_be_read_as_of_an_instant(
 
 
 def test_a_month_of_unknown_cost_may_not_close(tmp_path: Path) -> None:
-    """A missing rate and a node that nobody billed: each is named, with what to do."""
+    """A missing rate, a node that nobody billed, four weeks without a fact: each is named, with what to do."""
     settings = home(tmp_path)
     facts = *node("n1"), *run("1", "A", at(1), at(3), gpus("n1")), *bill(line("n2", "10", currency="EUR"))
     append(settings, *facts, recorded=at(2, month=10))
@@ -142,5 +142,7 @@ def test_a_month_of_unknown_cost_may_not_close(tmp_path: Path) -> None:
         close(settings, SEPTEMBER, now=lambda: at(5, month=10))
     assert "no exchange rate for EUR: ingest an fx file" in str(refused.value)
     assert "only 0.0% of allocated GPU time has a known cost" in str(refused.value)
-    append(settings, *rate("EUR", "1.10"), *bill(line("n1", "10", *MONTH), billing_account_id="2"))
+    assert "known only until 2026-09-02: ingest those of the days up to 2026-09-30" in str(refused.value)
+    late = *rate("EUR", "1.10"), *bill(line("n1", "10", *MONTH), billing_account_id="2"), *heard("n1", at(30))
+    append(settings, *late)
     assert close(settings, SEPTEMBER, now=lambda: at(5, month=10)).cost_micros == 21_000_000

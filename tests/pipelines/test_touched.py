@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 
 import pytest
 
-from models.events import EVENT_TYPES, table_name
-from pipelines.touched import known_span, touched_days, windows
+from pipelines.touched import days_between, windows
 from tests.ledgers import Book, Fact, asset, at, bill, gpus, line, node, owner, policy, rate, run, samples, state
 
 HISTORY = [*run("old", "A", at(1), at(11), gpus("n1")), *bill(line("n1", "10", at(1), at(11)))]
 
 
-def touched(*news: Fact, known_until: datetime | None = None) -> list[int]:
+def touched(*news: Fact) -> list[int]:
     """Days of September that news touch in a ledger that knows the first ten."""
-    book = Book(*HISTORY).tell(*news)
-    book.con.execute("CREATE SCHEMA events")
-    for name in map(table_name, EVENT_TYPES):
-        book.con.execute(f"CREATE VIEW events.{name} AS SELECT * FROM lake.events.{name}")
-    span = known_span(book.con)
-    assert span is not None
-    days = touched_days(book.con, 1, span, known_until, {f"events.{name}" for name in map(table_name, EVENT_TYPES)})
+    book = Book(*HISTORY, delivered=at(11)).build().tell(*news, delivered=at(11))
+    days = book.prepared()
     assert days == sorted(set(days))
     return [day.day for day in days]
 
@@ -55,8 +49,23 @@ def test_a_new_version_of_a_run_touches_the_days_of_the_old_one() -> None:
 
 
 def test_what_goes_on_touches_the_days_that_came_since() -> None:
-    going = run("going", "A", at(9), None, gpus("n1"))
-    assert touched(*going, known_until=at(6)) == [6, 7, 8, 9, 10]
+    """Its first ten days are known; what is told of the 13th shows that it went on until then."""
+    book = Book(*HISTORY, *run("going", "A", at(9), None, gpus("n1")), delivered=at(11)).build()
+    book.tell(*samples("GPU-1", at(12, 5), [1]), delivered=at(13))
+    assert [day.day for day in book.prepared()] == [11, 12]
+
+
+def test_what_is_owned_costs_from_the_first_of_the_month_however_late_the_first_run() -> None:
+    book = Book(*node("n1"), *asset("n1", "30", 1), *run("1", "A", at(5), at(6), gpus("n1"))).build()
+    assert book.ask("SELECT min(day(cost_day)), max(day(cost_day)), sum(cost_micros) FROM core.asset_daily") == [
+        (1, 5, 5_000_000)
+    ]
+
+
+def test_a_fact_before_all_others_brings_the_days_between() -> None:
+    book = Book(*HISTORY, delivered=at(11)).build()
+    book.tell(*run("0", "A", at(30, month=8), at(31, month=8), gpus("n1")), delivered=at(11))
+    assert book.prepared() == days_between(at(1, month=8), at(1))
 
 
 def test_an_empty_log_knows_no_days() -> None:

@@ -7,7 +7,7 @@ invariants:
   a_charge_has_a_place: select charge_id from core.charge where placed_as not in ('node', 'shared', 'unmatched', 'unused_commitment')
 */
 -- A charge that spans months is cut at their bounds, by cumulative rounding. A line belongs to the node whose resource id or name it names. Unused commitment is its own pool, an asset without a
--- node is its cluster's shared cost, and everything else stays visible as unmatched.
+-- node is its cluster's shared cost, and everything else stays visible as unmatched: an asset whose node is not there that day too.
 with named as (
   select distinct cluster, node, from_at, until_at, coalesce(resource_id, node) as resource from staged.gpu_inventory
   union
@@ -67,11 +67,18 @@ select l.charge_id, l.bill, l.part_start_at as charge_period_start_at, l.part_en
 from part as l
 left join matched as m on m.charge_id = l.charge_id and m.preference = 1
 union all
-select concat_ws('/', 'asset', asset_id, strftime(cost_day, '%Y-%m-%d')), concat_ws('/', 'owned', cluster, strftime(cost_day, '%Y-%m')),
-  cost_day, cost_day + interval 1 day, 'Usage', cost_kinds, 'owned', 'owned', asset_id, cluster, node,
-  case when node is null then 'shared' else 'node' end, cost_micros, cost_micros, null
-from core.asset_daily
-where cost_day >= $start and cost_day < $end
+select concat_ws('/', 'asset', a.asset_id, strftime(a.cost_day, '%Y-%m-%d')),
+  concat_ws('/', 'owned', a.cluster, strftime(a.cost_day, '%Y-%m')),
+  a.cost_day, a.cost_day + interval 1 day, 'Usage', a.cost_kinds, 'owned', 'owned', a.asset_id, a.cluster, a.node,
+  case
+    when a.node is null then 'shared'
+    when exists (
+      select 1 from named as n
+      where n.cluster = a.cluster and n.node = a.node and n.from_at < a.cost_day + interval 1 day and n.until_at > a.cost_day) then 'node'
+    else 'unmatched'
+  end, a.cost_micros, a.cost_micros, null
+from core.asset_daily as a
+where a.cost_day >= $start and a.cost_day < $end
 union all
 select concat_ws('/', 'rounding', r.bill), r.bill, r.charge_period_start_at, r.charge_period_end_at, 'Adjustment',
   'Rounding residue of the bill', null, null, null, null, null, 'unmatched', r.effective_residue_micros, r.billed_residue_micros, null

@@ -58,14 +58,15 @@ outside as (
 unmatched as (
   select date_trunc('day', charge_period_start_at) as finding_day, 'charge_without_node' as kind,
     concat_ws(' ', split_part(bill, '/', 1), case
-      when service_category in ('Compute', 'AI and Machine Learning') then coalesce(resource_id, service_name, charge_description)
+      when service_category in ('Compute', 'AI and Machine Learning', 'owned') then coalesce(resource_id, service_name, charge_description)
       else coalesce(service_name, charge_description, resource_id, '(nothing named)') end) as subject,
     cast(sum(effective_micros) as double) / 1000000 as amount
   from core.charge
   where placed_as = 'unmatched' and charge_id not like 'rounding/%' and charge_period_start_at >= $start and charge_period_start_at < $end
   group by date_trunc('day', charge_period_start_at), concat_ws(' ', split_part(bill, '/', 1), case
-      when service_category in ('Compute', 'AI and Machine Learning') then coalesce(resource_id, service_name, charge_description)
+      when service_category in ('Compute', 'AI and Machine Learning', 'owned') then coalesce(resource_id, service_name, charge_description)
       else coalesce(service_name, charge_description, resource_id, '(nothing named)') end)
+  having sum(effective_micros) is distinct from 0
 ),
 unused as (
   select date_trunc('day', charge_period_start_at) as finding_day, 'unused_commitment' as kind, split_part(bill, '/', 1) as subject,

@@ -11,7 +11,7 @@ invariants:
 -- node's inventory when the attempt started; without one, the scheduler's own words.
 with attempt as (
   select r.cluster, r.run_id, r.started_at, r.account, r.placement_id,
-    least(coalesce(r.ended_at, l.known_until_at), l.known_until_at) as ended_at
+    coalesce(r.ended_at, l.known_until_at) as ended_at
   from staged.run as r
   cross join reference.ledger as l
   where r.placement_id is not null and r.started_at < $end and (r.ended_at is null or r.ended_at > $start)

@@ -10,7 +10,7 @@ from dagster import RunRequest, SkipReason, build_schedule_context
 from pipelines.definitions import definitions
 from pipelines.publish import query
 from tests.dagster_runs import execute, failure, made
-from tests.ledgers import append, at, bill, gpus, line, node, run
+from tests.ledgers import append, at, bill, gpus, heard, line, node, run
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -35,7 +35,7 @@ def test_a_close_waits_for_coverage_and_then_closes_once(built: Settings, record
     assert failure(waiting).startswith("2026-09 may not close:")
     assert not {"published.closed_month", "published.ledger"} & set(made(waiting))
 
-    append(built, *bill(line("i-2", "300", at(1), at(3)), billing_account_id="2"))
+    append(built, *bill(line("i-2", "300", at(1), at(3)), billing_account_id="2"), *heard("n2", at(30)))
     closed = made(execute(built, "monthly_close", records, day=MONTH))
     assert closed["published.closed_month"]["closed"] == "by this run"
     assert closed["published.closed_month"]["cost_micros"] == 372_000_000
