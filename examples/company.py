@@ -194,7 +194,7 @@ TIMEZONES = {"atlas": "Europe/Berlin", "nimbus": "UTC"}
 PAUSES = {"atlas": (seconds("2026-10-25T01:00"), seconds("2026-10-25T02:00")), "nimbus": (0, 0)}
 """Atlas starts nothing in the hour that its clocks show for the second time, so that its local times tell all starts."""
 
-SAMPLE_SECONDS = {"atlas": 300, "nimbus": 900}
+SAMPLE_SECONDS = {"atlas": 600, "nimbus": 900}
 """Scrape interval of each cluster's telemetry."""
 
 TELEMETRY_GAP = (("atlas-03", "atlas-04"), seconds("2026-09-16T08:00"), seconds("2026-09-17T14:00"))

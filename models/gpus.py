@@ -197,8 +197,7 @@ def profile_shares(gpu_model: str | None, profile: str, basis: str = "max") -> i
     found = {
         known.max_shares if basis == "max" else known.compute_shares
         for known in MIG_PROFILES
-        if known.profile == profile
-        and gpu_model in {None, known.gpu_model, _family(known.gpu_model)}
+        if known.profile == profile and gpu_model in {None, known.gpu_model, _family(known.gpu_model)}
     }
     return found.pop() if len(found) == 1 else None
 

@@ -241,7 +241,7 @@ def _append(kind: str, read: Callable[[Lake, Callable[[int], None]], Batch]) -> 
 def _first_reasons(lake: Lake, batch: Batch) -> list[tuple[int, str, str]]:
     """The most frequent reasons for which rows of a batch were rejected: (rows, reason, first position)."""
     return lake.con.execute(
-        "SELECT count(*), reason, min(position) FROM events.rejected WHERE batch_id = ? AND kind = 'rejected' "
+        "SELECT count(*), reason, min(position) FROM lake.events.rejected WHERE batch_id = ? AND kind = 'rejected' "
         "GROUP BY reason ORDER BY count(*) DESC, reason LIMIT ?",
         [batch.batch_id, REASONS_SHOWN],
     ).fetchall()

@@ -30,8 +30,8 @@ order by case severity when 'error' then 1 when 'warning' then 2 else 3 end, kin
 """
 REJECTED = """
 select r.batch_id, b.recorded_at, r.source, r.position, r.reason, r.raw_text
-from events.rejected as r
-join events.batches as b on b.batch_id = r.batch_id
+from lake.events.rejected as r
+join lake.events.batches as b on b.batch_id = r.batch_id
 where r.kind = 'rejected'
 order by r.batch_id, r.source, r.position
 """

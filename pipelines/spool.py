@@ -45,7 +45,7 @@ class Spool:
     def _insert(self, table: str, frame: pl.DataFrame) -> None:
         if frame.height:
             self._con.register("spool_frame", frame.to_arrow())
-            self._con.execute(f"INSERT INTO {table} BY NAME SELECT * FROM spool_frame")
+            self._con.execute(f"INSERT INTO {table} BY NAME SELECT * FROM temp.spool_frame")
             self._con.unregister("spool_frame")
 
     def close(self) -> None:

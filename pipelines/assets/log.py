@@ -87,7 +87,7 @@ def event_tables(settings: Settings) -> AssetsDefinition:
             changed = dict(
                 lake.con.execute(
                     "SELECT changed, max(batch_id) FROM (SELECT unnest(json_keys(content_digests)) AS changed, batch_id "
-                    "FROM events.batches) GROUP BY changed"
+                    "FROM lake.events.batches) GROUP BY changed"
                 ).fetchall()
             )
         changed[BATCHES.path[-1]] = last

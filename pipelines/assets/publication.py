@@ -74,5 +74,5 @@ def closed_month(settings: Settings) -> AssetsDefinition:
 
 def _is_closed(settings: Settings, month: date) -> bool:
     with Lake(settings) as lake:
-        found = lake.con.execute("SELECT 1 FROM events.period_closed WHERE period_month = ?", [month]).fetchone()
+        found = lake.con.execute("SELECT 1 FROM lake.events.period_closed WHERE period_month = ?", [month]).fetchone()
     return found is not None

@@ -238,7 +238,7 @@ def test_sacct_has_the_oddities_of_real_dumps(deliveries: list[Delivery], rows: 
 
 
 def test_allocated_gpus_are_active_as_published_and_others_not_at_all(samples: pl.DataFrame, runs: list[Run]) -> None:
-    assert 1_000_000 < samples.height < 1_500_000
+    assert 700_000 < samples.height < 1_000_000
     whole = samples.filter(pl.col("mig_profile").is_null())
     held = pl.DataFrame(
         [(run.start, run.end, node, run.gpu_count // len(run.nodes)) for run in runs for node in run.nodes],
@@ -284,7 +284,7 @@ def test_mig_instances_share_their_board_and_have_no_gpu_utilisation(samples: pl
 def test_two_exporters_are_silent_for_thirty_hours(samples: pl.DataFrame) -> None:
     times = samples.filter(pl.col("cluster") == "atlas").group_by("node").agg(pl.col("sampled_at").unique().sort())
     gaps = {node: max(np.diff(found)) for node, found in times.iter_rows()}
-    assert gaps["atlas-03"] == gaps["atlas-04"] == timedelta(hours=30, seconds=300)
+    assert gaps["atlas-03"] == gaps["atlas-04"] == timedelta(hours=30, seconds=600)
     assert gaps["atlas-01"] == timedelta(seconds=300)
 
 

@@ -79,7 +79,10 @@ COMPLETE = Coverage(
         ({"difference_micros": -1}, "does not add up"),
         ({"unproved_bills": ("aws/1/2026-09",)}, "aws/1/2026-09"),
         ({"missing_rates": ("EUR",)}, "no exchange rate for EUR"),
-        ({"priced_ratio": 0.9499}, "only 94.9% of allocated GPU time has a known cost, policy close_min_priced_ratio asks for 95.0%"),
+        (
+            {"priced_ratio": 0.9499},
+            "only 94.9% of allocated GPU time has a known cost, policy close_min_priced_ratio asks for 95.0%",
+        ),
         (
             {"used_until_day": date(2026, 9, 28)},
             "known only until 2026-09-28: ingest those of the days up to 2026-09-30",

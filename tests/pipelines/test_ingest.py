@@ -68,7 +68,7 @@ def test_rates_are_told_the_reporting_currency_and_rows_are_counted(settings: Se
     counts: list[int] = []
     with Lake(settings) as lake:
         batch = ingest_files(lake, "fx", [rates], on_rows=counts.append)
-        assert lake.con.execute("SELECT DISTINCT reporting_currency FROM events.fx_rate_observed").fetchall() == [
+        assert lake.con.execute("SELECT DISTINCT reporting_currency FROM lake.events.fx_rate_observed").fetchall() == [
             ("USD",)
         ]
     assert (batch.source_window, batch.rows_appended, counts[-1]) == ("rates.csv", 2, 2)

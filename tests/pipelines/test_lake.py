@@ -84,7 +84,7 @@ def told(lake: Lake, *facts: Any, **more: Any) -> tuple[int, int]:
 
 
 def rows(lake: Lake, table: str, *names: str) -> list[tuple[Any, ...]]:
-    return lake.con.execute(f"SELECT {', '.join(names) or 'count(*)'} FROM events.{table} ORDER BY ALL").fetchall()
+    return lake.con.execute(f"SELECT {', '.join(names) or 'count(*)'} FROM lake.events.{table} ORDER BY ALL").fetchall()
 
 
 # What is known
@@ -183,21 +183,21 @@ def three_batches(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("change", "words"),
     [
         (
-            "UPDATE events.ownership_assigned SET team = 'mine' WHERE batch_id = 2",
+            "UPDATE lake.events.ownership_assigned SET team = 'mine' WHERE batch_id = 2",
             "batch 2 .* rows were added, changed",
         ),
-        ("DELETE FROM events.ownership_assigned WHERE batch_id = 2", "batch 2 .* removed"),
+        ("DELETE FROM lake.events.ownership_assigned WHERE batch_id = 2", "batch 2 .* removed"),
         (
-            "INSERT INTO events.ownership_assigned SELECT * FROM events.ownership_assigned WHERE batch_id = 1",
+            "INSERT INTO lake.events.ownership_assigned SELECT * FROM lake.events.ownership_assigned WHERE batch_id = 1",
             "batch 1 .* added",
         ),
-        ("UPDATE events.batches SET source = 'other' WHERE batch_id = 2", "batch 2 .* record was changed"),
+        ("UPDATE lake.events.batches SET source = 'other' WHERE batch_id = 2", "batch 2 .* record was changed"),
         (
-            "UPDATE events.batches SET recorded_at = recorded_at - INTERVAL 1 DAY WHERE batch_id = 1",
+            "UPDATE lake.events.batches SET recorded_at = recorded_at - INTERVAL 1 DAY WHERE batch_id = 1",
             "batch 1 .* record was changed",
         ),
-        ("DELETE FROM events.batches WHERE batch_id = 2", "batch 2 is missing"),
-        ("DELETE FROM events.batches WHERE batch_id = 3", r"rows of batches \[3\] are stored"),
+        ("DELETE FROM lake.events.batches WHERE batch_id = 2", "batch 2 is missing"),
+        ("DELETE FROM lake.events.batches WHERE batch_id = 3", r"rows of batches \[3\] are stored"),
     ],
 )
 def test_a_change_shows(three_batches: Path, tmp_path: Path, change: str, words: str) -> None:
@@ -282,7 +282,7 @@ def test_a_killed_writer_leaves_whole_batches_and_no_lock(settings: Settings) ->
         writer.kill()
         writer.join()
     with Lake(settings) as lake:
-        by_batch = "SELECT batch_id, count(*) FROM events.{} GROUP BY ALL ORDER BY ALL"
+        by_batch = "SELECT batch_id, count(*) FROM lake.events.{} GROUP BY ALL ORDER BY ALL"
         runs, placed = (lake.con.execute(by_batch.format(name)).fetchall() for name in ("run_recorded", "run_placed"))
         assert runs == placed
         assert lake.verify() == len(runs) >= turn

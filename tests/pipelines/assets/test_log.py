@@ -27,7 +27,7 @@ def test_each_table_shows_the_batch_that_last_changed_it(first_run: tuple[Settin
     assert tables["events.gpu_sampled"] == {}
 
 
-@pytest.mark.parametrize(("tamper", "passes"), [("", True), ("DELETE FROM events.charge_billed", False)])
+@pytest.mark.parametrize(("tamper", "passes"), [("", True), ("DELETE FROM lake.events.charge_billed", False)])
 def test_the_proof_of_the_log_fails_once_it_was_changed(
     built: Settings, records: DagsterInstance, tamper: str, passes: bool
 ) -> None:

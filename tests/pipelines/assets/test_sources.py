@@ -115,4 +115,4 @@ def test_a_file_that_cannot_be_read_does_not_keep_out_the_others(settings: Setti
     assert said.startswith("1 of 2 could not be read:\n")
     assert "org-1.csv" in said
     with Lake(settings) as lake:
-        assert lake.con.execute("SELECT account FROM events.ownership_assigned").fetchall() == [("B",)]
+        assert lake.con.execute("SELECT account FROM lake.events.ownership_assigned").fetchall() == [("B",)]
