@@ -19,6 +19,7 @@ from models.errors import CheckError
 from models.findings import FINDING_KINDS
 from models.gpus import MIG_PROFILES, mig_weight_rows, named_compute_shares
 from models.policies import POLICIES
+from pipelines.duck import has_table
 from pipelines.lake import Lake, ddl_by_table
 from pipelines.projections import LAYERS, Projection, Violation, load, rebuild, violations
 from pipelines.touched import Span, days_between, known_span, touched_days, windows
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     import duckdb
 
     from pipelines.settings import Settings
-
-BUCKETS = ("active", "allocated_idle", "allocated_unmeasured", "unallocated", "down", "stranded", "over_subscribed")
 
 _HORIZON = frozenset({"reference.hour", "reference.day", "reference.ledger"})
 """What changes when the ledger comes to know of other days."""
@@ -48,7 +47,7 @@ class Report:
     Attributes:
       batch_id: Last batch of the log that the projections now show.
       days: UTC days rebuilt.
-      rows: Rows written by projection.
+      rows: Rows that came or went, by projection.
     """
 
     batch_id: int
@@ -90,7 +89,7 @@ class Builder:
         self._span = span = known_span(self.con, after, before, fresh)
         if before is None or span != before:
             self._fill_calendar()
-        if before is None or asked:
+        if before is None or asked or has_table(self.con, "build.unfinished"):
             self._changed = None
         else:
             self._changed = fresh | (set(_HORIZON) if span != before else set())
@@ -140,7 +139,6 @@ class Builder:
             ),
             "named_weight": ("mig_profile VARCHAR, compute_shares BIGINT", list(named.items())),
             "policy_default": ("policy VARCHAR, value VARCHAR", [(one.name, one.default) for one in POLICIES]),
-            "bucket": ("bucket VARCHAR", [(one,) for one in BUCKETS]),
             "finding_kind": (
                 "kind VARCHAR, severity VARCHAR, unit VARCHAR, expected VARCHAR, explanation VARCHAR",
                 [(one.kind, one.severity, one.unit, one.expected, one.explanation) for one in FINDING_KINDS],
@@ -187,7 +185,7 @@ class Builder:
         Until then the table ``build.unfinished`` stands, so that a build that broke off is not published.
 
         Yields:
-          The projection, the rows written and the invariants that it breaks.
+          The projection, the rows that came or went and the invariants that it breaks.
 
         Raises:
           CheckError: An invariant does not hold; nothing is remembered, so the next build tries again.
@@ -198,9 +196,9 @@ class Builder:
             if self._changed is not None and not projection.reads & self._changed:
                 yield projection, 0, []
                 continue
-            if self._changed is not None:
-                self._changed.add(projection.name)
             rows = rebuild(self.con, projection, spans)
+            if self._changed is not None and (rows or projection.partition_by is None):
+                self._changed.add(projection.name)
             broken = violations(self.con, projection, spans)
             yield projection, rows, broken
             if broken:
@@ -257,7 +255,7 @@ def build(
     Args:
       settings: The ledger.
       full: Forget all projections and make them again.
-      on_projection: Told of each projection with rows written and broken invariants.
+      on_projection: Told of each projection with the rows that came or went and broken invariants.
       on_wait: Told that another build is running.
 
     Raises:
@@ -270,6 +268,6 @@ def build(
 def _code_digest(settings: Settings) -> str:
     """Digest of all that decides what the projections hold besides the log: other code means another build."""
     text = "\n".join(one.select for one in load()) + repr(
-        (mig_weight_rows(), POLICIES, BUCKETS, FINDING_KINDS, settings.reporting_currency)
+        (mig_weight_rows(), POLICIES, FINDING_KINDS, settings.reporting_currency)
     )
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,7 +1,7 @@
 """Load, order and rebuild the SELECTs of ``sql/projections``: the path is the table, the header its contract.
 
-What a projection reads is parsed from its SQL, never declared. A partitioned one is rebuilt by the day: delete the window,
-insert the SELECT, in one transaction, so that twice is the same as once.
+What a projection reads is parsed from its SQL, never declared. A partitioned one is rebuilt by the day: in one
+transaction a window's rows become what the SELECT says, so that twice is the same as once.
 """
 
 from __future__ import annotations
@@ -124,30 +124,44 @@ def rebuild(con: duckdb.DuckDBPyConnection, projection: Projection, windows: lis
     """Rebuild a projection over day windows (start inclusive, end exclusive), each in one transaction.
 
     Returns:
-      Rows written; 0 for a view.
+      Rows that came or went; 0 for a view.
     """
     if projection.is_view:
         con.execute(f"CREATE OR REPLACE VIEW {projection.name} AS {projection.select}")
         return 0
     if projection.partition_by is None:
         con.execute(f"CREATE OR REPLACE TABLE {projection.name} AS {projection.select}")
-        row = con.execute(f"SELECT count(*) FROM {projection.name}").fetchone()
-        return int(row[0]) if row else 0
-    written = 0
+        return _count(con, f"SELECT count(*) FROM {projection.name}")
     _create_empty(con, projection)
-    for start, end in windows:
-        window = {"start": start, "end": end}
-        column = projection.partition_by
-        con.execute("BEGIN")
-        try:
-            con.execute(f"DELETE FROM {projection.name} WHERE {column} >= $start AND {column} < $end", window)
-            row = con.execute(f"INSERT INTO {projection.name} BY NAME {projection.select}", window).fetchone()
-        except BaseException:
-            con.execute("ROLLBACK")
-            raise
-        con.execute("COMMIT")
-        written += int(row[0]) if row else 0
-    return written
+    return sum(_replace(con, projection, {"start": start, "end": end}) for start, end in windows)
+
+
+def _replace(con: duckdb.DuckDBPyConnection, projection: Projection, window: dict[str, datetime]) -> int:
+    """Make a window's rows what the SELECT says, touching only those that differ; returns how many came or went."""
+    table, column = projection.name, projection.partition_by
+    held = f"SELECT *, rowid FROM {table} WHERE {column} >= $start AND {column} < $end"
+    if con.execute(f"{held} LIMIT 1", window).fetchone() is None:
+        # Rows of a day lie side by side, so that a day is found and written out again without touching the month.
+        return _count(con, f"INSERT INTO {table} BY NAME SELECT * FROM ({projection.select}) ORDER BY {column}", window)
+    con.execute(f"CREATE OR REPLACE TEMP TABLE made AS {projection.select}", window)
+    names = [row[0] for row in con.execute("DESCRIBE temp.made").fetchall()]
+    same = " AND ".join(f"held.{name} IS NOT DISTINCT FROM made.{name}" for name in names)
+    con.execute("BEGIN")
+    try:
+        gone = f"SELECT rowid FROM ({held}) AS held ANTI JOIN temp.made ON {same}"
+        changed = _count(con, f"DELETE FROM {table} WHERE rowid IN ({gone})", window)
+        changed += _count(con, f"INSERT INTO {table} BY NAME FROM temp.made ANTI JOIN ({held}) AS held ON {same}", window)
+    except BaseException:
+        con.execute("ROLLBACK")
+        raise
+    con.execute("COMMIT")
+    con.execute("DROP TABLE temp.made")
+    return changed
+
+
+def _count(con: duckdb.DuckDBPyConnection, statement: str, window: dict[str, datetime] | None = None) -> int:
+    row = con.execute(statement, window).fetchone()
+    return int(row[0]) if row else 0
 
 
 def _create_empty(con: duckdb.DuckDBPyConnection, projection: Projection) -> None:
@@ -191,20 +205,11 @@ def violations(
 def _within(query: str, windows: list[tuple[datetime, datetime]]) -> str:
     """The query with each partitioned projection that it reads cut to the windows' span."""
     partitions = {one.name: one.partition_by for one in load() if one.partition_by}
-    start, end = windows[0][0].isoformat(), windows[-1][1].isoformat()
+    start, end = (f"TIMESTAMPTZ '{instant.isoformat()}'" for instant in (windows[0][0], windows[-1][1]))
 
-    def cut(node: exp.Expression) -> exp.Expression:
-        column = partitions.get(f"{node.db}.{node.name}") if isinstance(node, exp.Table) else None
-        if column is None:
-            return node
-        inner = (
-            exp.select("*")
-            .from_(exp.table_(node.name, db=node.args["db"]))
-            .where(
-                f"{column} >= CAST('{start}' AS TIMESTAMPTZ) AND {column} < CAST('{end}' AS TIMESTAMPTZ)",
-                dialect="duckdb",
-            )
-        )
-        return inner.subquery(node.alias or node.name)
+    def cut(found: re.Match[str]) -> str:
+        table = found[0]
+        column = partitions.get(table)
+        return f"(SELECT * FROM {table} WHERE {column} >= {start} AND {column} < {end})" if column else table
 
-    return sqlglot.parse_one(query, dialect="duckdb").transform(cut).sql(dialect="duckdb")
+    return re.sub(rf"\b(?:{'|'.join(LAYERS)})\.\w+", cut, query)

@@ -151,18 +151,18 @@ def _of_event(event: type[Event], after_batch: int) -> str:
     until = f"greatest({start}, coalesce({end} - INTERVAL 1 SECOND, $last))" if end else "$last"
     if event.partition_by is None:
         start = f"date_trunc('month', {start})"
-    versions = ""
+    span = f"SELECT DISTINCT {_day(start)} AS from_at, {_day(until)} AS until_at FROM"
+    fresh = f"SELECT * FROM {table} WHERE batch_id > {after_batch}"
+    spans = [f"{span} ({fresh})"]
+    # One semi join each: an OR of conditions would look at every row of the log.
     if end and end not in keys(event) and end != start:
-        on_key = " AND ".join(f"fresh.{key} = one.{key}" for key in keys(event))
-        versions = f" OR EXISTS (SELECT 1 FROM {table} AS fresh WHERE fresh.batch_id > {after_batch} AND {on_key})"
+        spans.append(f"{span} {table} SEMI JOIN ({fresh}) AS fresh USING ({', '.join(keys(event))})")
     if event is RunRecorded:
         # A step counts where its job is not known, and together with the other steps of its run: see staged.run.
-        versions += (
-            f" OR is_from_step AND EXISTS (SELECT 1 FROM {table} AS fresh WHERE fresh.batch_id > {after_batch} "
-            "AND fresh.cluster = one.cluster AND split_part(one.run_id, '.', 1) = "
-            "CASE WHEN fresh.is_from_step THEN split_part(fresh.run_id, '.', 1) ELSE fresh.run_id END)"
-        )
-    return f"SELECT DISTINCT {_day(start)} AS from_at, {_day(until)} AS until_at FROM {table} AS one WHERE batch_id > {after_batch}{versions}"
+        job = "CASE WHEN is_from_step THEN split_part(run_id, '.', 1) ELSE run_id END AS job_id"
+        steps = f"SELECT *, split_part(run_id, '.', 1) AS job_id FROM {table} WHERE is_from_step"
+        spans.append(f"{span} ({steps}) SEMI JOIN (SELECT cluster, {job} FROM ({fresh})) AS fresh USING (cluster, job_id)")
+    return " UNION ".join(spans)
 
 
 def _day(expression: str) -> str:

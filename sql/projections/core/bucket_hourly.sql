@@ -67,25 +67,16 @@ divided as (
   from pool as p
   left join measured as m on m.cluster = p.cluster and m.node = p.node and m.gpu_model = p.gpu_model
     and m.mig_profile = p.mig_profile and m.use_hour = p.use_hour
+),
+laid as (
+  select cluster, node, gpu_model, mig_profile, use_hour, cast(active as bigint) as active,
+    cast(allocated_measured - active as bigint) as allocated_idle,
+    cast(allocated - allocated_measured as bigint) as allocated_unmeasured,
+    cast(free - least(free, down) as bigint) as unallocated, cast(least(free, down) as bigint) as down,
+    cast(stranded as bigint) as stranded, cast(least(capacity - allocated, 0) as bigint) as over_subscribed
+  from divided
 )
-select cluster, node, gpu_model, mig_profile, use_hour, b.bucket,
-  cast(case b.bucket
-    when 'active' then active
-    when 'allocated_idle' then allocated_measured - active
-    when 'allocated_unmeasured' then allocated - allocated_measured
-    when 'unallocated' then free - least(free, down)
-    when 'down' then least(free, down)
-    when 'stranded' then stranded
-    when 'over_subscribed' then least(capacity - allocated, 0)
-  end as bigint) as share_seconds
-from divided
-cross join reference.bucket as b
-where case b.bucket
-    when 'active' then active
-    when 'allocated_idle' then allocated_measured - active
-    when 'allocated_unmeasured' then allocated - allocated_measured
-    when 'unallocated' then free - least(free, down)
-    when 'down' then least(free, down)
-    when 'stranded' then stranded
-    when 'over_subscribed' then least(capacity - allocated, 0)
-  end <> 0
+select cluster, node, gpu_model, mig_profile, use_hour, bucket, share_seconds
+from laid unpivot (share_seconds for bucket in (
+  active, allocated_idle, allocated_unmeasured, unallocated, down, stranded, over_subscribed))
+where share_seconds <> 0

@@ -19,25 +19,32 @@ with attempt as (
 candidate as (
   select a.cluster, a.run_id, a.started_at, a.ended_at, a.account, p.node, p.gpu_type,
     coalesce(p.mig_profile, '') as mig_profile, p.device_count,
-    coalesce(i.gpu_model, p.gpu_model, 'unknown') as gpu_model,
-    coalesce(p.device_shares, i.device_shares, w.max_shares, n.compute_shares,
-      case when p.mig_profile is null then 4200 end) as device_shares,
-    row_number() over (
-      partition by a.cluster, a.run_id, a.started_at, p.node, p.gpu_type, p.mig_profile
-      order by i.card_count desc, i.gpu_model, i.mig_layout) as preference
+    p.gpu_model as said_gpu_model, p.device_shares as said_device_shares, i.device_shares as known_device_shares,
+    w.max_shares, n.compute_shares, i.card_count, i.mig_layout,
+    case when p.gpu_model is null or p.gpu_model = i.gpu_model or split_part(i.gpu_model, '-', 1) = p.gpu_model
+      then i.gpu_model end as known_gpu_model
   from attempt as a
   join events.run_placed as p on p.placement_id = a.placement_id
   left join staged.gpu_inventory as i on i.cluster = a.cluster and i.node = p.node
     and i.mig_profile = coalesce(p.mig_profile, '') and i.from_at <= a.started_at and i.until_at > a.started_at
-    and (p.gpu_model is null or p.gpu_model = i.gpu_model or split_part(i.gpu_model, '-', 1) = p.gpu_model)
   left join reference.mig_weight as w on w.gpu_model = p.gpu_model and w.mig_profile = p.mig_profile
   left join reference.named_weight as n on n.mig_profile = p.mig_profile
+),
+preferred as (
+  select cluster, run_id, started_at, ended_at, account, node, mig_profile, device_count,
+    coalesce(known_gpu_model, said_gpu_model, 'unknown') as gpu_model,
+    coalesce(said_device_shares, case when known_gpu_model is not null then known_device_shares end, max_shares, compute_shares,
+      case when mig_profile = '' then 4200 end) as device_shares
+  from candidate
+  qualify row_number() over (
+    partition by cluster, run_id, started_at, node, gpu_type, mig_profile
+    order by known_gpu_model is null, card_count desc, known_gpu_model, mig_layout) = 1
 ),
 span as (
   select cluster, run_id, started_at, account, node, gpu_model, mig_profile, device_count, device_shares,
     greatest(started_at, $start) as from_at, least(ended_at, $end) as until_at
-  from candidate
-  where preference = 1 and device_count > 0
+  from preferred
+  where device_count > 0
 ),
 exploded as (
   select cluster, run_id, started_at, account, node, gpu_model, mig_profile, device_count, device_shares, from_at, until_at,

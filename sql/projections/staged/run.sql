@@ -16,6 +16,14 @@ with orphaned_in_window as (
   from events.run_recorded
   where is_from_step and started_at >= $start and started_at < $end
 ),
+told as (
+  select * from events.run_recorded where not is_from_step and started_at >= $start and started_at < $end
+  union all
+  select r.*
+  from events.run_recorded as r
+  semi join orphaned_in_window as o on o.cluster = r.cluster and o.parent_id = split_part(r.run_id, '.', 1)
+  where r.is_from_step
+),
 version as (
   select
     cluster, run_id, started_at, display_id, run_name, account, user_name, partition, qos, submitted_at, ended_at, state,
@@ -23,10 +31,7 @@ version as (
     row_number() over (
       partition by cluster, run_id, started_at order by is_final, version_at, batch_id, ended_at, state, account, user_name
     ) as version_rank
-  from events.run_recorded as r
-  where not is_from_step and started_at >= $start and started_at < $end
-    or is_from_step and exists (
-      select 1 from orphaned_in_window as o where o.cluster = r.cluster and o.parent_id = split_part(r.run_id, '.', 1))
+  from told
 ),
 newest as (
   select
