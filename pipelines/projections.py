@@ -150,7 +150,9 @@ def _replace(con: duckdb.DuckDBPyConnection, projection: Projection, window: dic
     try:
         gone = f"SELECT rowid FROM ({held}) AS held ANTI JOIN temp.made ON {same}"
         changed = _count(con, f"DELETE FROM {table} WHERE rowid IN ({gone})", window)
-        changed += _count(con, f"INSERT INTO {table} BY NAME FROM temp.made ANTI JOIN ({held}) AS held ON {same}", window)
+        changed += _count(
+            con, f"INSERT INTO {table} BY NAME FROM temp.made ANTI JOIN ({held}) AS held ON {same}", window
+        )
     except BaseException:
         con.execute("ROLLBACK")
         raise

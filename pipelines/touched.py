@@ -161,7 +161,9 @@ def _of_event(event: type[Event], after_batch: int) -> str:
         # A step counts where its job is not known, and together with the other steps of its run: see staged.run.
         job = "CASE WHEN is_from_step THEN split_part(run_id, '.', 1) ELSE run_id END AS job_id"
         steps = f"SELECT *, split_part(run_id, '.', 1) AS job_id FROM {table} WHERE is_from_step"
-        spans.append(f"{span} ({steps}) SEMI JOIN (SELECT cluster, {job} FROM ({fresh})) AS fresh USING (cluster, job_id)")
+        spans.append(
+            f"{span} ({steps}) SEMI JOIN (SELECT cluster, {job} FROM ({fresh})) AS fresh USING (cluster, job_id)"
+        )
     return " UNION ".join(spans)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import random
 import shutil
 import threading
 import time
@@ -14,14 +12,10 @@ import pytest
 from models.errors import CheckError
 from pipelines.build import build, opened
 from pipelines.settings import Settings
-from tests.ledgers import append, at, bill, gpus, home, line, node, opened_file, owner, run, tables
+from tests.ledgers import append, at, bill, gpus, home, line, node, opened_file, owner, run
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-KILLS = 4
-ELSEWHERE = multiprocessing.get_context("forkserver")
-ELSEWHERE.set_forkserver_preload(["tests.ledgers"])
 
 
 @pytest.fixture(scope="module")
@@ -81,27 +75,3 @@ def test_a_second_build_waits_its_turn_and_says_so(settings: Settings) -> None:
             time.sleep(0.01)
     second.join(120)
     assert said == [f"another run is building {settings.build_path}; waiting for it to finish"]
-
-
-def rebuild_for_ever(settings: Settings, ready: threading.Event) -> None:
-    """Build, and build again, all of it."""
-    while True:
-        ready.set()
-        build(settings, full=True)
-
-
-def test_a_killed_build_leaves_no_lock_and_the_next_makes_the_same_tables(settings: Settings) -> None:
-    with opened(settings) as builder:
-        expected = tables(builder.con)
-    chance = random.Random(1)  # noqa: S311 - moments, no secrets
-    for _ in range(KILLS):
-        ready = ELSEWHERE.Event()
-        builder = ELSEWHERE.Process(target=rebuild_for_ever, args=(settings, ready))
-        builder.start()
-        assert ready.wait(60)
-        time.sleep(chance.uniform(0, 6))
-        builder.kill()
-        builder.join()
-    build(settings)
-    with opened(settings) as builder:
-        assert tables(builder.con) == expected

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TEAM = pytest.mark.component("postgresql and s3")
-KILLS = 6
+KILLS = 3
 NUMBERS = count(1)
 ELSEWHERE = multiprocessing.get_context("forkserver")
 ELSEWHERE.set_forkserver_preload(["tests.ledgers"])
@@ -274,7 +274,7 @@ def test_a_writer_that_waits_says_so(settings: Settings) -> None:
 def test_a_killed_writer_leaves_whole_batches_and_no_lock(settings: Settings) -> None:
     """Killed at some moment of its work, again and again; the next one goes on at once."""
     chance = random.Random(1)  # noqa: S311 - moments, no secrets
-    for turn in range(KILLS if not settings.catalog else KILLS // 2):
+    for turn in range(KILLS):
         writer = ELSEWHERE.Process(target=write, args=(settings, f"w{turn}", 1000, ready := ELSEWHERE.Semaphore(0)))
         writer.start()
         assert ready.acquire(timeout=60)
