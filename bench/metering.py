@@ -47,6 +47,8 @@ def write_samples(folder: Path) -> None:
             gr_engine_active_ratio=pl.lit(None, dtype=pl.Float64),
             gpu_util_ratio=pl.lit(None, dtype=pl.Float64),
             board_power_watts=100 + pl.col("sm_active_ratio") * 500,
+            batch_id=pl.lit(day + 1, dtype=pl.Int64()),
+            version_at=pl.lit(FIRST + timedelta(days=day + 1)).cast(pl.Datetime("us", "UTC")),
         )
         gap = (pl.Series(gpu) % 33 == day % 33) & (pl.Series(minute) < MINUTES)
         frame.filter(~gap).write_parquet(folder / f"day={day:02}.parquet", row_group_size=122_880)

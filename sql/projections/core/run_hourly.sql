@@ -30,21 +30,21 @@ candidate as (
   left join reference.mig_weight as w on w.gpu_model = p.gpu_model and w.mig_profile = p.mig_profile
   left join reference.named_weight as n on n.mig_profile = p.mig_profile
 ),
-preferred as (
+ranked as (
   select cluster, run_id, started_at, ended_at, account, node, mig_profile, device_count,
     coalesce(known_gpu_model, said_gpu_model, 'unknown') as gpu_model,
     coalesce(said_device_shares, case when known_gpu_model is not null then known_device_shares end, max_shares, compute_shares,
-      case when mig_profile = '' then 4200 end) as device_shares
+      case when mig_profile = '' then 4200 end) as device_shares,
+    row_number() over (
+      partition by cluster, run_id, started_at, node, gpu_type, mig_profile
+      order by case when known_gpu_model is null then 1 else 0 end, card_count desc, known_gpu_model, mig_layout) as preference
   from candidate
-  qualify row_number() over (
-    partition by cluster, run_id, started_at, node, gpu_type, mig_profile
-    order by known_gpu_model is null, card_count desc, known_gpu_model, mig_layout) = 1
 ),
 span as (
   select cluster, run_id, started_at, account, node, gpu_model, mig_profile, device_count, device_shares,
     greatest(started_at, $start) as from_at, least(ended_at, $end) as until_at
-  from preferred
-  where device_count > 0
+  from ranked
+  where preference = 1 and device_count > 0
 ),
 exploded as (
   select cluster, run_id, started_at, account, node, gpu_model, mig_profile, device_count, device_shares, from_at, until_at,

@@ -17,9 +17,13 @@ with orphaned_in_window as (
   where is_from_step and started_at >= $start and started_at < $end
 ),
 told as (
-  select * from events.run_recorded where not is_from_step and started_at >= $start and started_at < $end
+  select cluster, run_id, started_at, display_id, run_name, account, user_name, partition, qos, submitted_at, ended_at, state,
+    is_final, is_from_step, exit_code, placement_id, version_at, batch_id
+  from events.run_recorded
+  where not is_from_step and started_at >= $start and started_at < $end
   union all
-  select r.*
+  select r.cluster, r.run_id, r.started_at, r.display_id, r.run_name, r.account, r.user_name, r.partition, r.qos, r.submitted_at, r.ended_at,
+    r.state, r.is_final, r.is_from_step, r.exit_code, r.placement_id, r.version_at, r.batch_id
   from events.run_recorded as r
   semi join orphaned_in_window as o on o.cluster = r.cluster and o.parent_id = split_part(r.run_id, '.', 1)
   where r.is_from_step
