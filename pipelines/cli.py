@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from models.errors import UsageError
 from pipelines import cli_ingest
 from pipelines.settings import Settings
 from pipelines.terminal import Format, Month, PoliteGroup, Shape, instant, progress, rows, say, tell
@@ -72,22 +71,27 @@ def demo() -> None:
 
 @app.command(rich_help_panel=BEGIN)
 def init() -> None:
-    """Make the ledger's home: its empty log, an inbox, and a sources.yaml to fill in.
+    """Make the ledger's home: its empty log, an inbox, a sources.yaml to fill in, and Dagster's dagster.yaml.
+
+    What is there already stays as it is.
 
     Example: GPULEDGER_HOME=~/ledger gpuledger init
     """
     from pipelines.ingest import SOURCES_TEMPLATE
+    from pipelines.instance import INSTANCE_YAML
     from pipelines.lake import Lake
 
     settings = Settings.from_environment()
     with Lake(settings, on_wait=say):
         settings.inbox_path.mkdir(parents=True, exist_ok=True)
     declared = settings.home / "sources.yaml"
-    if not declared.exists():
-        declared.write_text(SOURCES_TEMPLATE, encoding="utf-8")
+    for path, text in ((declared, SOURCES_TEMPLATE), (settings.home / "dagster.yaml", INSTANCE_YAML)):
+        if not path.exists():
+            path.write_text(text, encoding="utf-8")
     tell(f"A ledger in {settings.reporting_currency} stands in {settings.home}.")
     tell("Next: append facts with gpuledger ingest …, then gpuledger build and gpuledger publish.")
-    tell(f"Or declare sources in {declared} and let dagster read what arrives in {settings.inbox_path}.")
+    tell(f"Or declare sources in {declared} and let Dagster read what arrives in {settings.inbox_path}:")
+    tell(f"  DAGSTER_HOME={settings.home} dagster dev -w workspace.yaml")
 
 
 @app.command(rich_help_panel=BOOKS)
@@ -100,7 +104,7 @@ def build(
     """
     from pipelines import build as building
 
-    settings = _existing()
+    settings = Settings.of_existing_ledger()
     with _projecting() as on_projection:
         report = building.build(settings, full=full, on_projection=on_projection, on_wait=say)
     tell(
@@ -115,7 +119,7 @@ def publish() -> None:
 
     Example: gpuledger publish
     """
-    tell(f"Published {_publish(_existing())}")
+    tell(f"Published {_publish(Settings.of_existing_ledger())}")
 
 
 @app.command(rich_help_panel=ANSWERS)
@@ -173,7 +177,7 @@ def close(month: Month) -> None:
     """
     from pipelines import ledger, show
 
-    settings = _existing()
+    settings = Settings.of_existing_ledger()
     with progress(f"closing {month:%Y-%m}"):
         done = ledger.close(settings, month, on_wait=say)
     for line in show.closed_lines(done, settings.reporting_currency):
@@ -211,21 +215,26 @@ def findings(
         found = query(Settings.from_environment(), show.FINDINGS)
         rows(found, shape, show.findings_table)
         return
-    with Lake(_existing(), on_wait=say) as lake:
+    with Lake(Settings.of_existing_ledger(), on_wait=say) as lake:
         rows(lake.con.sql(show.REJECTED).pl(), shape)
 
 
 @app.command(rich_help_panel=UPKEEP)
-def verify() -> None:
+def verify(
+    since: Annotated[str, typer.Option(help="Digest that an earlier check printed: the log must still hold it.")] = "",
+) -> None:
     """Recompute every digest of the log from what is stored. Exit code 1 if anything was changed after the fact.
+
+    Keep the digest that it prints somewhere else, and give it next time: only so can it show that the last batches were
+    removed with all their rows.
 
     Example: gpuledger verify
     """
     from pipelines.lake import Lake
 
-    with Lake(_existing(), on_wait=say) as lake, progress("verifying the log", total=1) as shown:
-        count = lake.verify(lambda done: shown(completed=done))
-    tell(f"{count:,} batches, all as they were recorded")
+    with Lake(Settings.of_existing_ledger(), on_wait=say) as lake, progress("verifying the log", total=1) as shown:
+        count, digest = lake.verify(since, lambda done: shown(completed=done))
+    tell(f"{count:,} batches, all as they were recorded" + (f"; the last has the digest {digest}" if digest else ""))
 
 
 @app.command(rich_help_panel=ANSWERS)
@@ -259,7 +268,7 @@ def maintain() -> None:
     """
     from pipelines.lake import Lake
 
-    with Lake(_existing(), on_wait=say) as lake, progress("merging small files"):
+    with Lake(Settings.of_existing_ledger(), on_wait=say) as lake, progress("merging small files"):
         lake.maintain()
     tell("The log's files are merged and cleaned.")
 
@@ -273,7 +282,7 @@ def _books(ctx: typer.Context) -> Iterator[Callable[[str], pl.DataFrame]]:
     if ctx.obj is None:
         yield partial(query, Settings.from_environment())
         return
-    settings = _existing()
+    settings = Settings.of_existing_ledger()
     with TemporaryDirectory(prefix="gpuledger-as-of-") as folder:
         aside = replace(settings, home=Path(folder))
         with (
@@ -298,20 +307,6 @@ def _publish(settings: Settings) -> Path:
 
     with progress("publishing"):
         return write(settings, on_wait=say)
-
-
-def _existing() -> Settings:
-    """The settings of a ledger that is there.
-
-    Raises:
-      UsageError: It is not.
-    """
-    settings = Settings.from_environment()
-    if not settings.home.is_dir():
-        raise UsageError(
-            f"there is no ledger in {settings.home}: run gpuledger init, or set GPULEDGER_HOME to its folder"
-        )
-    return settings
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 
 from models.errors import LogError
 from models.events import EVENT_TYPES, Event, columns, ddl, keys, table_name
-from pipelines.duck import connect, has_table
+from pipelines.duck import catalogue_errors, connect, has_table, make_folder, quoted
 from pipelines.sources.base import REJECTED_SCHEMA
 from pipelines.spool import Spool
 
@@ -107,9 +107,13 @@ class Lake:
           database: DuckDB database beside which the log is attached.
           now: The clock; tests pass their own.
           on_wait: Told, once, that another process is writing and that we wait for it.
+
+        Raises:
+          UsageError: A setting is wrong: a folder that cannot be made, a memory limit that is none.
+          SourceError: The log's catalogue cannot be opened.
         """
         self.settings, self._now, self._on_wait = settings, now, on_wait
-        (settings.home / "lake").mkdir(parents=True, exist_ok=True)
+        make_folder(settings.home / "lake", "GPULEDGER_HOME")
         self._lock = FileLock(settings.home / "lake" / "writer.lock")
         with self._turn():
             self.con = connect(settings, database)
@@ -159,7 +163,8 @@ class Lake:
                 return
             with duckdb.connect() as turn:
                 turn.execute("LOAD postgres_scanner")
-                turn.execute(f"ATTACH '{self.settings.catalog}' AS team (TYPE postgres)")
+                with catalogue_errors(self.settings):
+                    turn.execute(f"ATTACH {quoted(self.settings.catalog)} AS team (TYPE postgres)")
                 turn.execute("BEGIN")
                 turn.execute(f"SELECT * FROM postgres_query('team', 'SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})')")
                 yield
@@ -295,11 +300,16 @@ class Lake:
         row = self.con.execute(f"SELECT {_digest_columns(table)} FROM temp.fresh_{table}").fetchone()
         return _digest_text(*row) if row and row[2] else ""
 
-    def verify(self, on_progress: Callable[[float], None] = lambda _done: None) -> int:
+    def verify(self, since: str = "", on_progress: Callable[[float], None] = lambda _done: None) -> tuple[int, str]:
         """Recompute every digest from what is stored.
 
+        Args:
+          since: Digest that an earlier check gave: the log must still hold it. Without one, a log whose last batches
+            were removed with all their rows looks like one that never had them.
+          on_progress: Told the part that is done.
+
         Returns:
-          The number of batches found intact.
+          The number of batches found intact, and the digest of the last one.
 
         Raises:
           LogError: Naming the first batch that is not what its digest says, or that is missing.
@@ -329,7 +339,9 @@ class Lake:
             previous, last_id = row[12], batch.batch_id
         if stored:
             raise LogError(f"rows of batches {sorted(stored)} are stored, but events.batches does not know them")
-        return len(rows)
+        if since and since not in {row[12] for row in rows}:
+            raise LogError(f"no batch has the digest {since}: batches were removed or rewritten since it was noted")
+        return len(rows), previous
 
     def last_batch_id(self, as_of: datetime | None = None) -> int:
         """Number of the last batch recorded at or before an instant; 0 of an empty log."""

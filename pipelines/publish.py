@@ -130,7 +130,7 @@ _EXTRAS = {
         "one row: what this file shows",
         {
             "reporting_currency": "currency of all cost columns",
-            "known_from_at": "first day of what happened",
+            "known_from_at": "start of the month in which the first thing happened",
             "known_until_at": "end of the last day of what happened",
             "batch_id": "last batch of the event log that this file shows",
             "recorded_until_at": "when that batch was recorded",

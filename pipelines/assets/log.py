@@ -105,7 +105,8 @@ def log_is_intact(settings: Settings) -> AssetChecksDefinition:
     def check(context: AssetCheckExecutionContext) -> AssetCheckResult:
         try:
             with Lake(settings, on_wait=context.log.info) as lake:
-                return AssetCheckResult(passed=True, metadata={"batches": lake.verify()})
+                count, digest = lake.verify()
+                return AssetCheckResult(passed=True, metadata={"batches": count, "digest": digest})
         except LogError as error:
             return AssetCheckResult(passed=False, description=str(error))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 
-from pipelines.projections import load, parse, rebuild, tables_read, violations
+from pipelines.projections import Projection, load, parse, rebuild, tables_read, violations
 from tests.ledgers import Book, at, bill, gpus, line, node, run
 
 if TYPE_CHECKING:
@@ -21,6 +21,11 @@ FACTS = (*node("n1"), *run("1", "A", at(1), at(4), gpus("n1")), *bill(line("n1",
 @pytest.fixture(scope="module")
 def book() -> Book:
     return Book(*FACTS).project("core.cost_daily")
+
+
+@pytest.fixture(scope="module")
+def built() -> Book:
+    return Book(*FACTS).build()
 
 
 def test_what_a_projection_reads_is_what_its_sql_names() -> None:
@@ -55,6 +60,23 @@ def test_twice_is_the_same_as_once_whatever_the_window(book: Book, windows: list
             before = book.con.execute(f"SELECT * FROM {one.name} ORDER BY ALL").fetchall()
             rebuild(book.con, one, windows)
             assert book.con.execute(f"SELECT * FROM {one.name} ORDER BY ALL").fetchall() == before
+
+
+def test_only_rows_that_differ_are_touched(book: Book) -> None:
+    [one] = [one for one in load() if one.name == "core.cost_daily"]
+    assert rebuild(book.con, one, WEEK) == 0
+    book.con.execute("UPDATE core.cost_daily SET priced_micros = priced_micros + 1 WHERE use_day = '2026-09-02'")
+    wrong = book.con.execute("SELECT count(*) FROM core.cost_daily WHERE use_day = '2026-09-02'").fetchone()
+    assert wrong is not None
+    assert rebuild(book.con, one, WEEK) == 2 * wrong[0] > 0
+
+
+@pytest.mark.parametrize("projection", load(), ids=lambda one: one.name)
+def test_no_projection_compares_all_rows_with_all(projection: Projection, built: Book) -> None:
+    """A left join on a condition that is no comparison of columns makes DuckDB try every pair of rows."""
+    window = {"start": at(1), "end": at(4)} if projection.partition_by else None
+    [(_, plan)] = built.con.execute(f"EXPLAIN {projection.select}", window).fetchall()
+    assert "BLOCKWISE_NL_JOIN" not in plan
 
 
 def test_a_select_that_fails_leaves_the_table_as_it_was(book: Book) -> None:
