@@ -26,8 +26,23 @@ REASONS_SHOWN = 3
 app = typer.Typer(cls=PoliteGroup, no_args_is_help=True)
 
 Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="Files to read, as one batch.")]
-Cluster = Annotated[str, typer.Option(help="Name of the cluster that the rows come from.")]
-SomeCluster = Annotated[str | None, typer.Option(help="Name of the cluster, where the files name none.")]
+
+
+def named(text: str) -> str:
+    """A name that says something.
+
+    Raises:
+      UsageError: It is empty, as an unset shell variable leaves it.
+    """
+    if not text.strip():
+        raise UsageError("expected a name, found an empty text: is a shell variable unset?")
+    return text.strip()
+
+
+Cluster = Annotated[str, typer.Option(parser=named, metavar="NAME", help="Cluster that the rows come from.")]
+SomeCluster = Annotated[
+    str | None, typer.Option(parser=named, metavar="NAME", help="Cluster, where the files name none.")
+]
 Interval = Annotated[int | None, typer.Option("--interval-seconds", min=1, help="What one sample stands for.")]
 At = Annotated[
     datetime | None,
@@ -52,7 +67,10 @@ class Trace(StrEnum):
 
 @app.callback()
 def ingest() -> None:
-    """Append facts to the log. Rows already known add nothing; rows not understood are kept aside with the reason."""
+    """Append facts to the log. Rows already known add nothing; rows not understood are kept aside with the reason.
+
+    Example: gpuledger ingest org organisation.csv
+    """
 
 
 @app.command()
@@ -231,7 +249,7 @@ def _append_live(kind: str, *, start: datetime, end: datetime, **arguments: Any)
 def _append(kind: str, read: Callable[[Lake, Callable[[int], None]], Batch]) -> None:
     from pipelines.lake import Lake
 
-    with Lake(Settings.from_environment(), on_wait=say) as lake:
+    with Lake(Settings.of_existing_ledger(), on_wait=say) as lake:
         with progress(f"reading {kind}: rows") as shown:
             batch = read(lake, lambda done: shown(completed=done))
         for line in batch_lines(batch, _first_reasons(lake, batch)):
@@ -255,6 +273,8 @@ def batch_lines(batch: Batch, reasons: list[tuple[int, str, str]]) -> list[str]:
         f"  appended {batch.rows_appended:,} event rows, {batch.rows_duplicate:,} duplicates",
     ]
     lines += [f"  rejected {count:,}: {reason} (first at {position})" for count, reason, position in reasons]
+    if not (batch.rows_read or batch.rows_appended or batch.rows_rejected):
+        lines.append("  nothing was in it: if there should have been, export it again and ingest that")
     if batch.rows_rejected:
         lines.append("  see all of them with: gpuledger findings --rejected")
     return lines

@@ -102,7 +102,7 @@ def catalogue_errors(settings: Settings) -> Iterator[None]:
         said = str(error)
         if "DATA_PATH parameter" in said:
             raise SourceError(
-                f"GPULEDGER_DATA_PATH: {said.splitlines()[0]}; set it to where this log's files lie"
+                f"GPULEDGER_DATA_PATH: {said.splitlines()[0].rstrip('.')}; set it to where this log's files lie"
             ) from error
         if not settings.catalog:
             raise SourceError(
@@ -112,8 +112,8 @@ def catalogue_errors(settings: Settings) -> Iterator[None]:
         _, found, reason = said.partition(f'Unable to connect to Postgres at "{settings.catalog}": ')
         reason = " ".join((reason if found else said).replace(settings.catalog, "…").split())
         raise SourceError(
-            f"GPULEDGER_CATALOG: the log's catalogue in PostgreSQL cannot be opened: {reason} "
-            "Expected a connection string such as 'host=db dbname=ledger user=ledger' of a server that is up"
+            f"GPULEDGER_CATALOG: the log's catalogue in PostgreSQL cannot be opened: {reason}; "
+            "expected a connection string such as 'host=db dbname=ledger user=ledger' of a server that is up"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""How Dagster itself is set up for a ledger: the text of ``dagster.yaml`` in its folder below the ledger's home."""
+"""How Dagster itself is set up for a ledger: the text of ``dagster.yaml`` in the ledger's home."""
 
 from __future__ import annotations
 
@@ -18,4 +18,4 @@ retention:
       failure: 30
       success: 90
 """
-"""Contents of ``dagster/dagster.yaml``; ``DAGSTER_HOME`` names that folder."""
+"""What ``gpuledger init`` writes as ``dagster.yaml``; ``DAGSTER_HOME`` is then the ledger's home."""

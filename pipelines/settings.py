@@ -68,6 +68,20 @@ class Settings:
             memory_limit=env.get("GPULEDGER_MEMORY_LIMIT", "3GB"),
         )
 
+    @classmethod
+    def of_existing_ledger(cls) -> Settings:
+        """The settings of a ledger that is there: a mistyped home must not become an empty ledger.
+
+        Raises:
+          UsageError: It is not there, or a value is not what its variable takes.
+        """
+        settings = cls.from_environment()
+        if not (settings.home / "lake").is_dir():
+            raise UsageError(
+                f"there is no ledger in {settings.home}: run gpuledger init, or set GPULEDGER_HOME to its folder"
+            )
+        return settings
+
     @property
     def build_path(self) -> Path:
         """The projections' own DuckDB file: derived, may be deleted at any time."""

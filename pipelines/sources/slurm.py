@@ -279,8 +279,11 @@ def _judged(attempts: pl.DataFrame) -> pl.DataFrame:
     has_end = end.is_not_null() & ~end.is_in(_NO_TIME)
     rejected = {
         "no job id such as 123 or 123_4": ~pl.col("run_id").str.contains(_RUN_ID).fill_null(value=False),
-        f"unknown State; known are {', '.join(known)}": ~pl.col("state").is_in(known).fill_null(value=False),
     }
+    state = pl.col("state")
+    unknown_state = pl.format(
+        f"State: found {{}}, expected one of {', '.join(known)}", pl.coalesce(state, pl.lit("nothing"))
+    )
     set_aside = {
         "never started: still pending": pl.col("state") == "PENDING",
         "never started: it has no Start": start.is_null() | start.is_in(_NO_TIME),
@@ -292,7 +295,10 @@ def _judged(attempts: pl.DataFrame) -> pl.DataFrame:
         pl.when(has_end & pl.col("early_end").is_null()).then(pl.format(unread, pl.lit("End"), end)),
         pl.when(pl.col("ended_at") < pl.col("started_at")).then(pl.format("End {} is before Start {}", end, start)),
     )
-    first = pl.coalesce(*[pl.when(wrong).then(pl.lit(reason)) for reason, wrong in rejected.items()])
+    first = pl.coalesce(
+        *[pl.when(wrong).then(pl.lit(reason)) for reason, wrong in rejected.items()],
+        pl.when(~state.is_in(known).fill_null(value=False)).then(unknown_state),
+    )
     aside = pl.coalesce(*[pl.when(wrong).then(pl.lit(reason)) for reason, wrong in set_aside.items()])
     is_aside = first.is_null() & aside.is_not_null()
     return attempts.with_columns(

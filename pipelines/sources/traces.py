@@ -234,7 +234,9 @@ def _csv(path: Path, kind: str) -> tuple[pl.DataFrame, _Sets]:
     except pl.exceptions.NoDataError:
         return pl.DataFrame(schema=_RUN_SCHEMA), {}
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise SourceError(f"{path}: cannot be read as a CSV file: {error}") from error
+        raise SourceError(
+            f"{path}: cannot be read as a CSV file: {str(error).splitlines()[0]}; expected the {kind} trace as published"
+        ) from error
     table = next((one for one in _TABLES[kind] if set(one.columns) <= set(text.columns)), None)
     if table is None:
         forms = "; or ".join(", ".join(one.columns) for one in _TABLES[kind])

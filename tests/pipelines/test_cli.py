@@ -15,8 +15,10 @@ from typer.testing import CliRunner
 
 from pipelines import cli, publish
 from pipelines.cli import app
+from pipelines.instance import INSTANCE_YAML
 from tests.conftest import ROOT
 from tests.deliveries import write
+from tests.ledgers import home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,10 +64,11 @@ def test_init_says_what_is_next_and_keeps_what_is_there(tmp_path: Path, monkeypa
     monkeypatch.setenv("GPULEDGER_HOME", str(tmp_path / "new"))
     assert "Next: append facts with gpuledger ingest" in run("init").stdout
     assert (tmp_path / "new" / "inbox").is_dir()
-    declared = tmp_path / "new" / "sources.yaml"
-    declared.write_text("mine: {}")
+    assert (tmp_path / "new" / "dagster.yaml").read_text() == INSTANCE_YAML
+    for name in ("sources.yaml", "dagster.yaml"):
+        (tmp_path / "new" / name).write_text("mine: {}")
     run("init")
-    assert declared.read_text() == "mine: {}"
+    assert {(tmp_path / "new" / name).read_text() for name in ("sources.yaml", "dagster.yaml")} == {"mine: {}"}
 
 
 def test_a_close_says_what_it_posted(books: Path) -> None:
@@ -157,19 +160,35 @@ def test_a_close_that_falls_short_lists_every_reason_and_ends_with_1(
     books: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GPULEDGER_HOME", str(tmp_path / "home"))
+    run("init")
     run("ingest", "nodes", books / "nodes.csv")
     run("ingest", "slurm", books / "sacct.txt", "--cluster", "alps", "--timezone", "UTC")
     result = run("close", "2026-09", code=1)
     assert "0.0% of allocated GPU time has a known cost" in result.stderr
 
 
-@pytest.mark.parametrize("command", ["build", "publish", "verify", "maintain", "close 2026-09", "findings --rejected"])
+@pytest.mark.parametrize(
+    "command",
+    ["build", "publish", "verify", "maintain", "close 2026-09", "findings --rejected", f"ingest org {__file__}"],
+)
 def test_a_ledger_that_is_not_there_is_not_made_by_asking(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.setenv("GPULEDGER_HOME", str(tmp_path / "absent"))
     assert "run gpuledger init, or set GPULEDGER_HOME" in run(*command.split(), code=2).stderr
     assert not (tmp_path / "absent").exists()
+
+
+@pytest.mark.parametrize("command", ["verify", "build", "init", f"ingest org {__file__}"])
+def test_a_catalogue_that_does_not_answer_is_one_plain_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("GPULEDGER_HOME", str(home(tmp_path).home))
+    monkeypatch.setenv("GPULEDGER_CATALOG", "host=127.0.0.1 port=1 dbname=ledger password='top secret'")
+    said = run(*command.split(), code=2).stderr
+    assert said.startswith("error: GPULEDGER_CATALOG: the log's catalogue in PostgreSQL cannot be opened")
+    assert "Connection refused" in said
+    assert "top secret" not in said
 
 
 def test_serve_starts_the_dashboards_on_the_published_file(books: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +214,7 @@ def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
 
 @pytest.mark.parametrize(("words", "command"), [*commands(get_command(app))], ids=lambda value: str(value)[:60])
 def test_every_command_has_help_with_an_example(words: tuple[str, ...], command: Any) -> None:
-    assert "Example: " in (command.help or "") or words == ("ingest",)
+    assert "Example: " in (command.help or "")
     result = CliRunner().invoke(
         app, [*words[:1], *(["2026-10-05"] if words[0] == "as-of" and words[1:] else []), *words[1:], "--help"]
     )

@@ -59,12 +59,19 @@ def test_a_batch_says_what_became_of_its_rows(folder: Path) -> None:
         (("focus", "bill.csv", "--billing-period", "Q3"), "expected a month as YYYY-MM"),
         (("dcgm", "scrape.txt", "--cluster", "alps"), "--at"),
         (("trace", "borg", "trace.csv"), "borg"),
+        (("slurm", "--cluster", "", "--timezone", "UTC", "sacct.txt"), "expected a name"),
     ],
 )
 def test_wrong_use_is_refused(folder: Path, words: tuple[str, ...], complaint: str) -> None:
     result = run(*words)
     assert (result.exit_code, result.stdout) == (2, "")
     assert complaint in result.stderr
+
+
+def test_a_file_without_rows_is_said_to_be_one(folder: Path) -> None:
+    (folder / "empty.txt").touch()
+    assert "nothing was in it" in run(*SLURM, folder / "empty.txt").stdout
+    assert "nothing was in it" not in run(*SLURM, folder / "sacct.txt").stdout
 
 
 def test_a_file_that_cannot_be_read_appends_nothing(folder: Path) -> None:

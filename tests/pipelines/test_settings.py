@@ -27,6 +27,14 @@ def test_two_settings_make_a_ledger_of_a_team() -> None:
     assert (settings.catalog, settings.data_path) == ("dbname=ledger", "s3://bucket/x")
 
 
+def test_a_folder_without_a_log_is_no_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPULEDGER_HOME", str(tmp_path))
+    with pytest.raises(UsageError, match="there is no ledger in"):
+        Settings.of_existing_ledger()
+    (tmp_path / "lake").mkdir()
+    assert Settings.of_existing_ledger().home == tmp_path
+
+
 @pytest.mark.parametrize("currency", ["dollar", "€", "US"])
 def test_a_wrong_currency_names_its_variable(currency: str) -> None:
     with pytest.raises(UsageError, match="GPULEDGER_CURRENCY"):

@@ -146,7 +146,7 @@ def test_states_are_named_in_full_and_final_with_an_end(written: str, state: str
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
-        (row(State="DREAMING"), "unknown State; known are PENDING"),
+        (row(State="DREAMING"), "State: found DREAMING, expected one of PENDING"),
         (row(JobIDRaw="", JobID=""), "no job id"),
         (row(Start="yesterday"), "Start: yesterday is no time"),
         (row(End="2026-13-05T11:00:00"), "End: 2026-13-05T11:00:00 is no time"),
