@@ -24,7 +24,7 @@ PAGES = {
 
 def main() -> None:
     """Open the published file and run the page that was asked for."""
-    st.set_page_config(page_title="GPU Ledger", page_icon=":material/receipt_long:", layout="wide")
+    st.set_page_config(page_title="GPU Ledger", page_icon="🧾", layout="wide")
     st.html("<style>.stMainBlockContainer {padding-top: 4rem; padding-bottom: 2rem}</style>")
     trouble = open_file(Path(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT_PATH)
     if trouble:

@@ -125,6 +125,7 @@ def change(before: tuple[str, float], effects: Mapping[str, float], after: str, 
             "label": [f"{before[1]:,.0f}", *(f"{amount:+,.0f}" for amount in effects.values()), f"{starts[-1]:,.0f}"],
         }
     )
+    data = data.with_columns(pl.col("label").str.replace("-", "−", literal=True))
     base = alt.Chart(data).encode(
         x=alt.X("step:N", sort=steps, title=None, axis=alt.Axis(labelAngle=0, labelLimit=150)),
         tooltip=[alt.Tooltip("step:N", title="Step"), alt.Tooltip("amount:Q", title=currency, format="+,.2f")],
@@ -143,7 +144,10 @@ def change(before: tuple[str, float], effects: Mapping[str, float], after: str, 
 
 def idle_by_team(frame: pl.DataFrame) -> Chart:
     """Bars of the idle GPU-hours of each team, the most first; at most twelve."""
-    data = frame.drop_nulls("idle_gpu_hours").filter(pl.col("idle_gpu_hours") > 0).head(12)
+    data = frame.drop_nulls("idle_gpu_hours").filter(pl.col("idle_gpu_hours") > 0)
+    # Two business units may each have a team of one name: their bars are two.
+    named = pl.format("{} ({})", "team", "business_unit")
+    data = data.with_columns(team=pl.when(pl.col("team").is_duplicated()).then(named).otherwise("team")).head(12)
     return _bars(
         alt.Chart(data)
         .mark_bar(color=ATTENTION, size=18)

@@ -28,9 +28,12 @@ def open_file(path: Path) -> str | None:
     if not path.is_file():
         return (
             f"There is no published ledger at `{path}` yet.\n\n"
-            "To look around with example data, run:\n```\ngpuledger demo\n```\n"
-            "With your own ledger, bring the projections up to date and publish them:\n"
-            "```\ngpuledger build\ngpuledger publish\n```\n"
+            "To look around with example data, run this in a terminal, with the same `GPULEDGER_HOME` as here:\n"
+            "```\ngpuledger demo\n```\n"
+            "With your own data, read the files of your nodes, scheduler and bills, build and publish "
+            "(`gpuledger ingest --help` lists all sources):\n"
+            "```\ngpuledger init\ngpuledger ingest nodes FILE\ngpuledger ingest slurm FILE --cluster NAME --timezone ZONE\n"
+            "gpuledger ingest focus FILE --at DATE\ngpuledger build\ngpuledger publish\n```\n"
             "Then reload this page."
         )
     try:

@@ -17,6 +17,7 @@ from openpyxl.styles import Font
 from openpyxl.utils import get_column_letter
 
 from dashboards.published import ledger
+from models.ledger import statement_cents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -154,6 +155,19 @@ def _page_column(column: Column) -> Any:
             return st.column_config.NumberColumn(
                 heading, help=basis, width=width, format=style.page_format, alignment="right"
             )
+
+
+def in_cents(rows: pl.DataFrame, *groups: tuple[str, ...]) -> pl.DataFrame:
+    """Amounts in whole cents; in each row, those of one group add up to the group's rounded sum. Unknown stays unknown."""
+    for names in groups:
+        shown: list[tuple[Decimal | None, ...]] = []
+        for amounts in rows.select(names).iter_rows():
+            cents = iter(statement_cents([int(amount.scaleb(6)) for amount in amounts if amount is not None]))
+            shown.append(tuple(None if one is None else Decimal(next(cents)).scaleb(-2) for one in amounts))
+        rows = rows.with_columns(
+            pl.DataFrame(shown, schema=dict.fromkeys(names, pl.Decimal(38, 2)), orient="row").get_columns()
+        )
+    return rows
 
 
 def as_csv(frame: pl.DataFrame) -> bytes:

@@ -34,7 +34,7 @@ OWNER_COLUMNS = {
     ),
     "corrections": Column("Corrections", "money", "of earlier, closed months, because facts came later; listed below"),
     "total": Column("Total", "money", "GPU time used, shared pools and corrections"),
-    "change": Column("Change", "money", "total, less the total of the month before; empty where there was none"),
+    "change": Column("Change", "money", "total, less the total of the month before; – in the ledger's first month"),
     "idle_ratio": Column(
         "Idle", "ratio", "part of the measured GPU time that showed no activity; – where nothing was measured"
     ),
@@ -42,32 +42,38 @@ OWNER_COLUMNS = {
 CHANGE_COLUMNS = {
     "total_before": Column("Before", "money", "total of the month before"),
     "hours_effect": Column(
-        "Due to GPU-hours", "money", "more or fewer GPU-hours, at the cost per GPU-hour of the month before"
+        "Due to GPU-hours",
+        "money",
+        "more or fewer GPU-hours of each project, at its cost per GPU-hour of the month before",
     ),
-    "price_effect": Column("Due to price and mix", "money", "the other cost per GPU-hour, for this month's GPU-hours"),
+    "price_effect": Column(
+        "Due to price and mix", "money", "each project's other cost per GPU-hour, for this month's GPU-hours"
+    ),
     "pools_effect": Column("Due to pools", "money", "more or less of shared pools"),
     "corrections_effect": Column(
         "Due to corrections", "money", "corrections on this statement, less those on the one before"
     ),
     "total_now": Column("Now", "money", "total of this month: before and the four parts add up to it"),
     "difference": Column("Difference", "money", "now less before"),
-    "hours_before": Column("GPU-hours before", "hours"),
-    "hours_now": Column("GPU-hours now", "hours"),
+    "hours_before": Column("GPU-hours before", "hours", "held by runs in the month before"),
+    "hours_now": Column("GPU-hours now", "hours", "held by runs in this month"),
 }
 RUN_COLUMNS = {
     "run_id": Column("Run", basis="the scheduler's id"),
     "user_name": Column("User"),
     "gpu_model": Column("GPU model"),
-    "mig_profile": Column("MIG slice", basis="empty for whole or shared GPUs"),
+    "mig_profile": Column("MIG slice", basis="– for whole or shared GPUs"),
     "cluster": Column("Cluster"),
     "final_state": Column("State", basis="as the scheduler says"),
     "started_at": Column("Started (UTC)", "instant"),
-    "ended_at": Column("Ended (UTC)", "instant", "empty while it runs"),
-    "gpu_hours": HOURS,
+    "ended_at": Column("Ended (UTC)", "instant", "– while it runs"),
+    "gpu_hours": Column("GPU-hours", "hours", "of the whole run, with what lies outside this month"),
     "cost": Column(
         "Cost", "money", "of the whole run, with what lies outside this month; – where a node's cost is unknown"
     ),
 }
+
+WHOLE_RUNS = "GPU-hours and cost are those of the whole run, so runs that began before the month or go on after it count in full."
 
 
 def main() -> None:
@@ -196,7 +202,10 @@ def _owners(month: date, chosen: dict[str, str | None]) -> None:
         owners,
         {"name": Column(what)} | OWNER_COLUMNS,
         file_name="-".join(["chargeback", f"{month:%Y-%m}", *filter(None, chosen.values()), "by", level]),
-        note=f"Click a row to see its {NAMES[depth + 1].lower()}s.",
+        note=(
+            f"Together {format_money(Decimal(owners['total'].sum()))} {currency} on this statement. "
+            f"Click a row to see its {NAMES[depth + 1].lower()}s."
+        ),
     )
     if opened:
         st.query_params[level] = opened["name"]
@@ -214,7 +223,7 @@ def _runs(month: date, chosen: dict[str, str | None]) -> None:
         if total > runs.height
         else f"{words.count(total, 'run')} that held GPUs in {words.month(month)}."
     )
-    tables.show("Runs", runs, RUN_COLUMNS, file_name=f"runs-{month:%Y-%m}", note=note)
+    tables.show("Runs", runs, RUN_COLUMNS, file_name=f"runs-{month:%Y-%m}", note=f"{note} {WHOLE_RUNS}")
 
 
 def _made_of(month: date, chosen: dict[str, str | None]) -> None:
@@ -268,7 +277,9 @@ def _why(month: date, chosen: dict[str, str | None]) -> None:
     earlier = date(month.year - (month.month == 1), (month.month - 2) % 12 + 1, 1)
     effects = {label: float(rows[name].sum()) for name, label in EFFECTS.items() if rows[name].sum()}
     st.markdown("#### Why did it change?")
-    st.markdown(f"{_difference(after - before, currency)} {words.month(earlier)}. {_largest(effects, currency)}")
+    st.markdown(
+        f"{_difference(after - before, currency)} {words.month(earlier)}. {_reasons(effects, after - before, currency)}"
+    )
     if effects:
         st.altair_chart(
             charts.change((f"{earlier:%b %Y}", float(before)), effects, f"{month:%b %Y}", currency), key="why"
@@ -285,17 +296,23 @@ def _difference(change: Decimal, currency: str) -> str:
     return f"The total is **{format_money(abs(change))} {currency} {'higher' if change > 0 else 'lower'}** than in"
 
 
-def _largest(effects: dict[str, float], currency: str) -> str:
-    if not effects:
-        return ""
-    name = max(effects, key=lambda one: abs(effects[one]))
+def _reasons(effects: dict[str, float], change: Decimal, currency: str) -> str:
+    """What drives the change, the largest part first; then what goes the other way."""
     reasons = {
-        "GPU-hours": ("more GPU-hours were used", "fewer GPU-hours were used"),
-        "Price and GPU mix": ("a GPU-hour cost more", "a GPU-hour cost less"),
-        "Shared pools": ("shared pools grew", "shared pools shrank"),
-        "Corrections": ("corrections of earlier months add to it", "corrections of earlier months take from it"),
+        "GPU-hours": ("more use, at the prices before", "less use, at the prices before"),
+        "Price and GPU mix": ("dearer GPU-hours, by price or GPU mix", "cheaper GPU-hours, by price or GPU mix"),
+        "Shared pools": ("larger shared pools", "smaller shared pools"),
+        "Corrections": ("corrections of earlier months", "corrections of earlier months"),
     }
-    return f"The largest part: {reasons[name][effects[name] < 0]} ({effects[name]:+,.2f} {currency})."
+    with_it: list[str] = []
+    against: list[str] = []
+    for name in sorted(effects, key=lambda one: -abs(effects[one])):
+        amount = f"{effects[name]:+,.2f}".replace("-", "−")
+        (with_it if (effects[name] > 0) == (change > 0) else against).append(
+            f"{reasons[name][effects[name] < 0]} ({amount} {currency})"
+        )
+    told = f"Why: {'; '.join(with_it)}." if with_it else ""
+    return f"{told} The other way: {'; '.join(against)}.".strip() if against else told
 
 
 main()

@@ -53,7 +53,9 @@ def _kind(kind: str, found: pl.DataFrame) -> None:
         box(f"{first['explanation']} Expected: {first['expected']}.")
         columns = {
             "subject": Column("What it is about", width="large"),
-            "amount": Column(f"Found ({unit})", "count" if unit in {"rows", "runs"} else "amount"),
+            "amount": Column(
+                f"Found ({unit})", "count" if unit in {"rows", "runs"} else "amount", "how much of it is concerned"
+            ),
             "first_seen_at": Column("First", "day", "first day it was found on"),
             "last_seen_at": Column("Last", "day", "last day it was found on"),
         }
@@ -68,9 +70,9 @@ def _kept_aside(kind: str, title: str, note: str) -> None:
     columns = {
         "source": Column("Source"),
         "position": Column("Where", basis="file and line, or the key in the outside system"),
-        "reason": Column("Why", width="large"),
-        "raw_text": Column("The row as it came", width="large"),
+        "reason": Column("Why"),
         "recorded_at": Column("Recorded (UTC)", "instant"),
+        "raw_text": Column("The row as it came", width="large"),
     }
     shown = f" The newest {rows.height:,} of {total:,}." if total > rows.height else ""
     tables.show(title, rows, columns, file_name=f"rows-{kind.replace('_', '-')}", note=note + shown)

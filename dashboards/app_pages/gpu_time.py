@@ -85,12 +85,18 @@ def _buckets(month: date, cluster: str | None) -> None:
     )
     columns = {
         "name": Column("GPU time"),
-        "gpu_hours": Column("GPU-hours", "hours"),
-        "capacity_ratio": Column("Of capacity", "ratio"),
+        "gpu_hours": Column("GPU-hours", "hours", "whole-GPU hours; all rows together are the capacity"),
+        "capacity_ratio": Column("Of capacity", "ratio", "GPU-hours, divided by the capacity"),
         "cost": Column("Cost", "money", "the nodes' cost, divided by GPU time; – where no cost is known"),
         "meaning": Column("What it is"),
     }
-    tables.show("What became of it", shown, columns, file_name=f"gpu-time-{month:%Y-%m}")
+    tables.show(
+        "What became of it",
+        shown,
+        columns,
+        file_name=f"gpu-time-{month:%Y-%m}",
+        note="Cost is as known now, with everything that came after a month was closed.",
+    )
 
 
 def _teams(month: date, cluster: str | None) -> None:
@@ -122,7 +128,7 @@ def _nodes(month: date, cluster: str | None) -> None:
         "node": Column("Node"),
         "cluster": Column("Cluster"),
         "gpu_model": Column("GPU model"),
-        "gpu_hours": Column("Capacity (GPU-hours)", "hours"),
+        "gpu_hours": Column("Capacity (GPU-hours)", "hours", "the node's GPUs, each hour that the node existed"),
         "allocated_ratio": Column("Held by runs", "ratio", "part of the capacity"),
         "idle_ratio": Column("Idle", "ratio", IDLE),
         "unallocated_ratio": Column("Free", "ratio", "part of the capacity that nobody held"),

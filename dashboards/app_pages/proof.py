@@ -20,7 +20,13 @@ def main() -> None:
     header.show(
         "Proof", "That what was billed is what was charged or held, to the millionth, for every month and every bill."
     )
-    months, bills = query("proof_months"), query("proof_bills")
+    months = tables.in_cents(
+        query("proof_months"), ("billed",), ("charged", "platform_held", "unmatched"), ("invoiced",)
+    )
+    months = months.with_columns(prepaid=pl.col("invoiced") - pl.col("billed"))
+    bills = tables.in_cents(
+        query("proof_bills"), ("effective",), ("on_nodes", "unused_commitment", "shared", "unmatched")
+    )
     if months.is_empty():
         st.info(
             "Nothing has been billed yet. Ingest a bill, then run `gpuledger build` and `gpuledger publish`.",
@@ -88,7 +94,7 @@ def _bills(bills: pl.DataFrame) -> None:
     columns = {
         "bill": Column("Bill", basis="issuer, account and month; owned, cluster and month for owned assets"),
         "delivered_at": Column("Delivered (UTC)", "instant", "the delivery in force; – for owned assets"),
-        "line_count": Column("Lines", "count"),
+        "line_count": Column("Lines", "count", "lines placed; parts of a line over several months count apart"),
         "effective": Column("Amortised cost", "money", "the bill's own total (FOCUS EffectiveCost)"),
         "on_nodes": Column("On nodes", "money", "placed on nodes"),
         "unused_commitment": Column("Unused commitment", "money", "committed and paid for, but not used"),
@@ -106,7 +112,7 @@ def _coverage() -> None:
     columns = {
         "charge_month": Column("Month", "month"),
         "cluster": Column("Cluster"),
-        "gpu_hours": Column("GPU-hours used", "hours"),
+        "gpu_hours": Column("GPU-hours used", "hours", "whole-GPU hours held by runs"),
         "priced_ratio": Column("Cost known", "ratio", "part of the GPU-hours used whose node has a known cost"),
         "measured_ratio": Column("Measured", "ratio", "part of the GPU-hours used for which telemetry exists"),
     }
@@ -145,11 +151,11 @@ def _batches() -> None:
     if rows.is_empty():
         return
     columns = {
-        "batch_id": Column("Batch", "count"),
+        "batch_id": Column("Batch", "count", "number in the log, in the order of arrival"),
         "recorded_at": Column("Recorded (UTC)", "instant", "when the ledger learned it"),
         "source": Column("Source"),
         "source_window": Column("What was read"),
-        "rows_read": Column("Rows read", "count"),
+        "rows_read": Column("Rows read", "count", "rows of what was read, whatever became of them"),
         "rows_appended": Column("Added", "count", "facts added to the log"),
         "rows_duplicate": Column("Known before", "count", "facts that the log already had"),
         "rows_ignored": Column("Not ours", "count", "rows that hold no facts for this ledger, such as job steps"),

@@ -34,7 +34,8 @@ select o.name, o.gpu_hours,
   case when o.priced_hours > 0 then cast(cast(o.usage as double) / cast(o.priced_hours as double) as decimal(18, 4)) end as hour_cost,
   cast(o.usage as decimal(18, 2)) as usage, cast(o.pools as decimal(18, 2)) as pools,
   cast(o.corrections as decimal(18, 2)) as corrections, cast(o.total as decimal(18, 2)) as total,
-  cast(o.total - o.total_before as decimal(18, 2)) as change
+  case when (select count(*) > 0 from statement_line where statement_month = cast(cast($month as date) - interval 1 month as date))
+    then cast(o.total - coalesce(o.total_before, 0) as decimal(18, 2)) end as change
 from owner as o
 left join telemetry as t on t.name = o.name
 where o.is_here

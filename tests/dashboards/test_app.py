@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -53,6 +54,10 @@ def test_every_page_explains_itself_and_its_numbers(page: str, published_file: P
     assert test.caption[0].value.endswith(".")
     assert test.dataframe
     assert all(metric.help for metric in test.metric)
+    for table in test.dataframe:
+        columns = json.loads(table.proto.columns)
+        numbers = {name: one for name, one in columns.items() if one.get("type_config", {}).get("type") == "number"}
+        assert [name for name, one in numbers.items() if not one.get("help")] == []
 
 
 def test_the_chargeback_of_a_closed_month_adds_up_and_tells_of_later_corrections(published_file: Path) -> None:
@@ -121,6 +126,21 @@ def test_the_proof_is_a_sentence(published_file: Path) -> None:
     assert test.success[0].value.startswith("**Every cent of 98,651.31 USD is accounted for:**")
     assert "3 months and 6 bills" in test.success[0].value
     assert not test.error
+    months, bills = test.dataframe[0].value, test.dataframe[1].value
+    for rows, whole, parts in (
+        (months, "billed", ["charged", "platform_held", "unmatched"]),
+        (bills, "effective", ["on_nodes", "unused_commitment", "shared", "unmatched"]),
+    ):
+        assert (rows[whole] - rows[parts].sum(axis=1)).abs().max() < 0.001
+
+
+def test_the_change_tells_what_drives_it_largest_first(published_file: Path) -> None:
+    test = opened("chargeback", published_file, month="2026-08")
+    told = next(one.value for one in test.markdown if "higher** than in July 2026" in one.value)
+    assert told.endswith("corrections of earlier months (+30.00 USD).")
+    assert (
+        "Why: dearer GPU-hours, by price or GPU mix (+784.67 USD); more use, at the prices before (+549.36 USD)" in told
+    )
 
 
 def test_findings_say_what_to_do_and_keep_rejected_rows(published_file: Path) -> None:

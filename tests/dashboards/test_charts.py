@@ -56,7 +56,7 @@ def test_a_waterfall_goes_from_before_to_after() -> None:
     assert [(bar["step"], bar["low"], bar["high"], bar["label"]) for bar in bars] == [
         ("Aug", 40.0, 100.0, "100"),
         ("Hours", 100.0, 130.0, "+30"),
-        ("Price", 120.0, 130.0, "-10"),
+        ("Price", 120.0, 130.0, "−10"),
         ("Sep", 40.0, 120.0, "120"),
     ]
 
@@ -67,5 +67,25 @@ def test_a_waterfall_below_zero_starts_at_zero() -> None:
 
 
 def test_teams_without_idle_time_are_left_out() -> None:
-    frame = pl.DataFrame({"team": ["a", "b", "c"], "idle_gpu_hours": [3.0, 0.0, None], "idle_ratio": [0.5, 0.0, None]})
+    frame = pl.DataFrame(
+        {
+            "team": ["a", "b", "c"],
+            "business_unit": ["one", "one", "two"],
+            "idle_gpu_hours": [3.0, 0.0, None],
+            "idle_ratio": [0.5, 0.0, None],
+        }
+    )
     assert [row["team"] for row in rows(charts.idle_by_team(frame))] == ["a"]
+
+
+def test_teams_of_one_name_in_two_business_units_have_a_bar_each() -> None:
+    frame = pl.DataFrame(
+        {
+            "team": ["speech", "vision", "speech"],
+            "business_unit": ["Research", "Research", "Assistants"],
+            "idle_gpu_hours": [3.0, 2.0, 1.0],
+            "idle_ratio": [0.5, 0.2, 0.1],
+        }
+    )
+    shown = [row["team"] for row in rows(charts.idle_by_team(frame))]
+    assert shown == ["speech (Research)", "vision", "speech (Assistants)"]

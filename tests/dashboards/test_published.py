@@ -114,8 +114,32 @@ def test_the_parts_of_a_change_add_up_to_it(published_file: Path) -> None:
     rows = {row["name"]: row for row in found.iter_rows(named=True)}
     # Nobody had these hours before, so all of their cost is more hours and none of it another price.
     assert rows["Unassigned"]["hours_effect"] == rows["Unassigned"]["difference"]
-    # 32 hours more at August's 3.2259 a GPU-hour: (3180 - 3148) * 10155.23 / 3148.
+    # 98 hours more and 66 fewer, each project at its own price of August: 316.14 - 154.84 - 58.07.
     assert rows["Research"]["hours_effect"] == Decimal("103.23")
+
+
+def test_the_parts_of_a_change_are_those_of_the_level_below(published_file: Path) -> None:
+    parts = ["hours_effect", "price_effect", "pools_effect", "corrections_effect", "difference"]
+
+    def changed(**where: str | None) -> pl.DataFrame:
+        return published.read(published_file, "change", {"month": SEPTEMBER, **EVERYONE, **where})
+
+    for unit in changed().iter_rows(named=True):
+        below = changed(unit=unit["name"])
+        assert below.select(pl.col(parts).sum()).row(0) == tuple(unit[part] for part in parts)
+        for team in below.iter_rows(named=True):
+            projects = changed(unit=unit["name"], team=team["name"])
+            assert projects.select(pl.col(parts).sum()).row(0) == tuple(team[part] for part in parts)
+
+
+def test_who_is_new_changed_by_all_of_its_total_but_not_in_the_first_month(published_file: Path) -> None:
+    def owners(month: date) -> dict[str, dict[str, Any]]:
+        found = published.read(published_file, "by_owner", {"month": month, "unit": None, "team": None})
+        return {row["name"]: row for row in found.iter_rows(named=True)}
+
+    new = owners(SEPTEMBER)["Unassigned"]
+    assert new["change"] == new["total"]
+    assert {row["change"] for row in owners(date(2026, 7, 1)).values()} == {None}
 
 
 def test_idle_time_is_unknown_where_nothing_was_measured(published_file: Path) -> None:

@@ -7,7 +7,7 @@ from decimal import Decimal
 import polars as pl
 from openpyxl import load_workbook
 
-from dashboards.tables import Column, as_csv, as_excel, for_page
+from dashboards.tables import Column, as_csv, as_excel, for_page, in_cents
 
 FRAME = pl.DataFrame(
     {
@@ -65,3 +65,14 @@ def test_csv_keeps_exact_amounts_and_disarms_formulas() -> None:
 def test_a_file_names_the_currency_in_the_heading_of_money_only() -> None:
     assert Column("Cost", "money").heading("EUR") == "Cost (EUR)"
     assert Column("GPU-hours", "hours").heading("EUR") == "GPU-hours"
+
+
+def test_the_amounts_of_a_proof_add_up_in_cents() -> None:
+    thirds = pl.DataFrame(
+        {"a": ["0.333333", None], "b": ["0.333333", "0.005000"], "c": ["0.333334", "0.001000"]}
+    ).select(pl.all().cast(pl.Decimal(18, 6)))
+    found = in_cents(thirds, ("a", "b", "c"))
+    assert found.rows() == [
+        (Decimal("0.33"), Decimal("0.33"), Decimal("0.34")),
+        (None, Decimal("0.01"), Decimal("0.00")),
+    ]
