@@ -13,7 +13,7 @@ import duckdb
 from models.errors import CheckError, UsageError
 from models.events import EVENT_TYPES, columns, table_name
 from pipelines.build import opened
-from pipelines.duck import has_table
+from pipelines.duck import has_table, quoted
 from pipelines.projections import Projection, load
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def write_published(
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = target.with_suffix(".writing")
     aside.unlink(missing_ok=True)
-    con.execute(f"ATTACH '{aside}' AS published")
+    con.execute(f"ATTACH {quoted(str(aside))} AS published")
     try:
         for projection in load():
             if projection.name.startswith("marts.") or projection.name in EXTRA_TABLES:

@@ -46,12 +46,22 @@ class PoliteGroup(TyperGroup):
     """Commands whose errors are one message on stderr and an exit code, never a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; 1 where a check fell short, 2 where the command or its source is wrong."""
+        """Run the command; 1 where a check fell short or storage failed, 2 where the command or its source is wrong."""
         try:
             return super().invoke(ctx)
         except GpuLedgerError as error:
-            say(Text.assemble(("error: ", "bold red"), str(error)))
+            _say_error(str(error))
             raise typer.Exit(1 if isinstance(error, CheckError | LogError) else 2) from None
+        except Exception as error:
+            duckdb = sys.modules.get("duckdb")  # if the error is its, it is loaded
+            if duckdb is None or not isinstance(error, duckdb.IOException):
+                raise
+            said = re.sub(r"password\s*=\s*('[^']*'|[^\s\"]+)", "password=…", " ".join(str(error).split()))
+            _say_error(
+                f"storage failed: {said}; a batch is appended whole or not at all: see to the disk or the server, "
+                "then run the command again"
+            )
+            raise typer.Exit(1) from None
 
 
 def month(text: str) -> date:
@@ -103,6 +113,10 @@ def say(message: str | Text) -> None:
 def tell(message: str | Text = "") -> None:
     """Print a line of the result: to stdout."""
     _console(stderr=False).print(message, markup=False)
+
+
+def _say_error(message: str) -> None:
+    say(Text.assemble(("error: ", "bold red"), message))
 
 
 @contextmanager

@@ -56,8 +56,11 @@ def read_prometheus(  # noqa: PLR0913 - each is one thing that the command's use
 
     Raises:
       SourceError: It does not answer after five tries, or refuses the query.
-      UsageError: The window is no window, or has no zone.
+      UsageError: The address is none, or the window is no window, or has no zone.
     """
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise UsageError(f"expected the address of a server such as http://prometheus:9090, found {_address(url)!r}")
     first, last = epoch_seconds(start), epoch_seconds(end)
     if first >= last or step_seconds < 1:
         raise UsageError(
@@ -94,10 +97,16 @@ def _series(client: Any, metric: str, steps: range) -> list[dict[str, Any]]:
         result = attempts(client.custom_query_range, query, start, end, str(steps.step))
     except Exception as error:  # the library lets through those of requests, of JSON and its own
         raise SourceError(
-            f"{where}: no answer to query_range {query!r} from {start.isoformat()} to {end.isoformat()}: {str(error)[:500]}; "
+            f"{where}: no answer to query_range {query!r} from {start.isoformat()} to {end.isoformat()}: {_said(error)}; "
             "check the address, the Authorization header and that the server is up"
         ) from error
     return answer_series(result, where)
+
+
+def _said(error: BaseException) -> str:
+    """What went wrong, without the query around it: urllib3 keeps the broken connection's own words in ``reason``."""
+    cause = error.args[0] if error.args else error
+    return str(getattr(cause, "reason", None) or error)[:500]
 
 
 def _is_passing(error: BaseException) -> bool:

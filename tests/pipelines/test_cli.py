@@ -71,6 +71,12 @@ def test_init_says_what_is_next_and_keeps_what_is_there(tmp_path: Path, monkeypa
     assert {(tmp_path / "new" / name).read_text() for name in ("sources.yaml", "dagster.yaml")} == {"mine: {}"}
 
 
+def test_a_home_may_have_a_quote_in_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPULEDGER_HOME", str(tmp_path / "o'brien"))
+    for command in ("init", "build", "publish", "findings"):
+        run(command)
+
+
 def test_a_close_says_what_it_posted(books: Path) -> None:
     said = (books / "closed.txt").read_text()
     assert "2026-09 is closed." in said

@@ -8,11 +8,14 @@ import json
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
+import duckdb
 import polars as pl
 import pytest
+import typer
+from typer.testing import CliRunner
 
-from models.errors import UsageError
-from pipelines.terminal import Format, grid, instant, month, progress, rows, say, tell
+from models.errors import CheckError, LogError, UsageError
+from pipelines.terminal import Format, PoliteGroup, grid, instant, month, progress, rows, say, tell
 
 FRAME = pl.DataFrame(
     {
@@ -88,3 +91,32 @@ def test_messages_and_progress_leave_the_output_clean(capsys: pytest.CaptureFixt
         shown(advance=1, description="still reading")
         say("waiting")
     assert capsys.readouterr() == ("", "waiting\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (UsageError("no such file: x"), 2, "error: no such file: x"),
+        (CheckError("it does not add up"), 1, "error: it does not add up"),
+        (LogError("batch 2 is missing"), 1, "error: batch 2 is missing"),
+        (
+            duckdb.IOException("IO Error: server at \"host=db password='top secret'\" is gone"),
+            1,
+            'error: storage failed: IO Error: server at "host=db password=…" is gone; a batch is appended whole',
+        ),
+    ],
+)
+def test_an_error_is_one_message_and_a_code(error: Exception, code: int, said: str) -> None:
+    app = typer.Typer(cls=PoliteGroup)
+
+    @app.callback()
+    def tool() -> None:
+        pass
+
+    @app.command()
+    def fail() -> None:
+        raise error
+
+    result = CliRunner().invoke(app, ["fail"])
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert result.stderr.startswith(said)

@@ -192,6 +192,13 @@ def test_nobody_listening_is_an_error_that_hides_the_password(monkeypatch: pytes
     with pytest.raises(SourceError, match="Connection refused") as told:
         read(f"http://user:secret@127.0.0.1:{free_port()}")
     assert "secret" not in str(told.value)
+    assert "Max retries" not in str(told.value)
+
+
+@pytest.mark.parametrize("url", ["prometheus", "prometheus:9090", "ftp://prometheus", "http://"])
+def test_an_address_that_is_none_is_refused_before_anything_is_asked(url: str) -> None:
+    with pytest.raises(UsageError, match="expected the address of a server such as http://prometheus:9090"):
+        read(url)
 
 
 @pytest.mark.parametrize("options", [{"end": MIDNIGHT}, {"step_seconds": 0}, {"start": datetime(2026, 3, 1)}])  # noqa: DTZ001 - the point
