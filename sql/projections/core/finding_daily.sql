@@ -55,17 +55,25 @@ outside as (
     and not exists (select 1 from core.run_hourly as r where r.cluster = a.cluster and r.node = a.node and r.use_hour = a.use_hour)
   group by date_trunc('day', a.use_hour), a.cluster, a.node
 ),
-unmatched as (
-  select date_trunc('day', charge_period_start_at) as finding_day, 'charge_without_node' as kind,
-    concat_ws(' ', split_part(bill, '/', 1), case
-      when service_category in ('Compute', 'AI and Machine Learning', 'owned') then coalesce(resource_id, service_name, charge_description)
-      else coalesce(service_name, charge_description, resource_id, '(nothing named)') end) as subject,
-    cast(sum(effective_micros) as double) / 1000000 as amount
+billed as (
+  select date_trunc('day', charge_period_start_at) as finding_day, split_part(bill, '/', 1) as issuer, effective_micros,
+    case
+      when service_category in ('Compute', 'AI and Machine Learning', 'owned')
+        then coalesce(resource_id, service_name, charge_description)
+      else coalesce(service_name, charge_description, resource_id, '(nothing named)')
+    end as resource
   from core.charge
   where placed_as = 'unmatched' and charge_id not like 'rounding/%' and charge_period_start_at >= $start and charge_period_start_at < $end
-  group by date_trunc('day', charge_period_start_at), concat_ws(' ', split_part(bill, '/', 1), case
-      when service_category in ('Compute', 'AI and Machine Learning', 'owned') then coalesce(resource_id, service_name, charge_description)
-      else coalesce(service_name, charge_description, resource_id, '(nothing named)') end)
+),
+told_of as (
+  select finding_day, effective_micros,
+    case when resource like concat(issuer, ' %') then resource else concat_ws(' ', issuer, resource) end as subject
+  from billed
+),
+unmatched as (
+  select finding_day, 'charge_without_node' as kind, subject, cast(sum(effective_micros) as double) / 1000000 as amount
+  from told_of
+  group by finding_day, subject
   having sum(effective_micros) is distinct from 0
 ),
 unused as (
