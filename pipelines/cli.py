@@ -240,8 +240,11 @@ def verify(
 @app.command(rich_help_panel=ANSWERS)
 def serve(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port that the dashboards listen on.")] = 8501,
+    address: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 lets others in, without any login.")] = (
+        "localhost"
+    ),
 ) -> None:
-    """Open the dashboards on the published file.
+    """Open the dashboards on the published file, for this machine alone unless told otherwise. Ctrl-C ends it.
 
     Example: gpuledger serve --port 8600
     """
@@ -254,6 +257,8 @@ def serve(
         str(DASHBOARD),
         "--server.port",
         str(port),
+        "--server.address",
+        address,
         "--",
         str(published),
     ]

@@ -254,6 +254,31 @@ def _append(kind: str, read: Callable[[Lake, Callable[[int], None]], Batch]) -> 
             batch = read(lake, lambda done: shown(completed=done))
         for line in batch_lines(batch, _first_reasons(lake, batch)):
             tell(line)
+        for note in _emptied_unknown(lake, batch):
+            say(note)
+
+
+def _emptied_unknown(lake: Lake, batch: Batch) -> list[str]:
+    """What to say of bills that a batch restates to nothing, though no delivery of them ever had a line: a misspelt name."""
+    if batch.source != "focus" or batch.rows_read:
+        return []
+    found = lake.con.execute(
+        """
+        WITH delivered AS (
+          SELECT issuer || '/' || billing_account_id AS bill, billing_period_month AS month, line_count, batch_id
+          FROM lake.events.bill_delivered
+        ), known AS (SELECT DISTINCT bill, month FROM delivered WHERE line_count > 0)
+        SELECT bill, month, (SELECT string_agg(k.bill, ', ' ORDER BY k.bill) FROM known AS k WHERE k.month = e.month)
+        FROM delivered AS e ANTI JOIN known USING (bill, month)
+        WHERE batch_id = ?
+        """,
+        [batch.batch_id],
+    ).fetchall()
+    return [
+        f"note: no bill {bill} of {month:%Y-%m} was delivered before, so this empties none; bills of that month: "
+        f"{others or 'none'}"
+        for bill, month, others in found
+    ]
 
 
 def _first_reasons(lake: Lake, batch: Batch) -> list[tuple[int, str, str]]:

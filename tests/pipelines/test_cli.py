@@ -207,6 +207,7 @@ def test_serve_starts_the_dashboards_on_the_published_file(books: Path, monkeypa
     monkeypatch.setattr(cli.subprocess, "run", remember)
     run("serve", "--port", 8600)
     assert started[0][1:4] == ["-m", "streamlit", "run"]
+    assert started[0][5:9] == ["--server.port", "8600", "--server.address", "localhost"]
     assert started[0][-1] == str(books / "home" / "published" / "ledger.duckdb")
     assert cli.DASHBOARD.is_file()
 

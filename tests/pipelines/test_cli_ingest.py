@@ -74,6 +74,16 @@ def test_a_file_without_rows_is_said_to_be_one(folder: Path) -> None:
     assert "nothing was in it" not in run(*SLURM, folder / "sacct.txt").stdout
 
 
+def test_emptying_a_bill_that_was_never_delivered_is_pointed_out(folder: Path) -> None:
+    (folder / "nothing.csv").touch()
+    emptied = ("focus", folder / "nothing.csv", "--billing-period", "2026-09", "--account")
+    bill = run("focus", folder / "bill-09.csv")
+    assert (bill.exit_code, bill.stderr) == (0, "")
+    wrong = run(*emptied, "acct-1", "--issuer", "Misspelt")
+    assert wrong.exit_code == 0
+    assert "no bill Misspelt/acct-1 of 2026-09 was delivered before" in wrong.stderr
+
+
 def test_a_file_that_cannot_be_read_appends_nothing(folder: Path) -> None:
     (folder / "image.txt").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
     result = run(*SLURM, folder / "image.txt")
