@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
-from models.errors import CheckError
+from models.errors import CheckError, UsageError
 from models.findings import FINDING_KINDS
 from models.gpus import MIG_PROFILES, mig_weight_rows, named_compute_shares
 from models.policies import POLICIES
@@ -73,7 +73,11 @@ class Builder:
 
         Returns:
           The days to rebuild: those that new batches touch, and those of ``asked`` that the ledger knows.
+
+        Raises:
+          UsageError: Months were closed in another currency than the settings name.
         """
+        self._refuse_another_currency()
         self.con.execute("CREATE SCHEMA IF NOT EXISTS build")
         self.con.execute(
             "CREATE TABLE IF NOT EXISTS build.progress (batch_id BIGINT, known_from_at TIMESTAMPTZ, "
@@ -101,6 +105,17 @@ class Builder:
         if asked:
             days |= set(days_between(max(asked[0], span.from_at), min(asked[1], span.until_at)))
         return sorted(days)
+
+    def _refuse_another_currency(self) -> None:
+        if not has_table(self.con, "reference.ledger"):
+            return
+        [(before,)] = self.con.execute("SELECT reporting_currency FROM reference.ledger").fetchall()
+        now = self._settings.reporting_currency
+        if before != now and self.con.execute("SELECT 1 FROM lake.events.period_closed LIMIT 1").fetchone():
+            raise UsageError(
+                f"GPULEDGER_CURRENCY says {now}, but this ledger closed its months in {before}: set it to {before}; "
+                "a ledger keeps its currency once a month is closed"
+            )
 
     def _show_events(self, after: int) -> set[str]:
         """Show the log up to the cut as the schema ``events``; returns the tables that batches after ``after`` brought rows to."""

@@ -5,7 +5,7 @@ One ledger's story is told once and looked at from several sides: September is b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -146,3 +146,9 @@ def test_a_month_of_unknown_cost_may_not_close(tmp_path: Path) -> None:
     late = *rate("EUR", "1.10"), *bill(line("n1", "10", *MONTH), billing_account_id="2"), *heard("n1", at(30))
     append(settings, *late)
     assert close(settings, SEPTEMBER, now=lambda: at(5, month=10)).cost_micros == 21_000_000
+
+
+def test_a_ledger_keeps_the_currency_that_its_months_were_closed_in(story: Story) -> None:
+    with pytest.raises(UsageError, match="says JPY, but this ledger closed its months in USD: set it to USD"):
+        build(replace(story.settings, reporting_currency="JPY"))
+    assert build(story.settings).days == []
