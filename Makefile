@@ -30,7 +30,7 @@ demo: setup  ## Build a ledger from the example data and show its statement
 	@$(BIN)/gpuledger demo
 
 test: setup  ## Run all tests; those that need an absent server or browser say so and skip
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 lint: setup  ## Check style, format and types
 	@$(BIN)/ruff check .

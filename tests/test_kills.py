@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.ledgers import Fact
 
 LEDGERS, KILLS = 5, 10
-LONGEST_SECONDS = 3.0
+LONGEST_SECONDS = 2.0
 DELIVERIES: list[list[Fact]] = [
     [*node("n1", 2), *asset("n1", "360", 12), *owner("A", "vision")],
     [*run("1", "A", at(1), None, gpus("n1")), *run("2", "B", at(2), at(3), gpus("n1"))],
