@@ -81,12 +81,12 @@ OURS = {
     "examples": {"models", "examples"},
     "bench": {"models", "pipelines", "examples", "bench"},
 }
-OTHERS = {"models": {"polars", "highspy"}, "examples": {"polars", "numpy"}}
+OTHERS = {"models": {"polars", "numpy", "highspy"}, "examples": {"polars", "numpy"}}
 
 
 @rule(
     {"models/a.py": "from pipelines.lake import Lake"},
-    {"models/a.py": "def f():\n    import numpy"},
+    {"models/a.py": "def f():\n    import pandas"},
     {"examples/a.py": "import pandas"},
     {"pipelines/a.py": "import dashboards.app"},
     {"dashboards/a.py": "from pipelines.settings import Settings"},
