@@ -200,3 +200,120 @@ CREATE TABLE events.posting_made (
   version_at TIMESTAMPTZ NOT NULL
 );
 
+CREATE TABLE events.price_observed (
+  offer_id VARCHAR NOT NULL,
+  gpu_model VARCHAR NOT NULL,
+  region VARCHAR NOT NULL,
+  zone VARCHAR NOT NULL,
+  observed_at TIMESTAMPTZ NOT NULL,
+  instrument VARCHAR NOT NULL,
+  provider VARCHAR NOT NULL,
+  instance_type VARCHAR,
+  operating_system VARCHAR,
+  gpu_count BIGINT NOT NULL,
+  scope VARCHAR NOT NULL,
+  has_capacity BOOLEAN NOT NULL,
+  term_seconds BIGINT,
+  payment_option VARCHAR,
+  upfront_amount DECIMAL(38,12),
+  hourly_amount DECIMAL(38,12),
+  residual_amount DECIMAL(38,12),
+  life_months_count BIGINT,
+  power_watts DOUBLE,
+  monthly_fee_amount DECIMAL(38,12),
+  lead_seconds BIGINT,
+  reference_gpu_quantity DECIMAL(38,12),
+  currency VARCHAR NOT NULL,
+  valid_from_at TIMESTAMPTZ,
+  valid_until_at TIMESTAMPTZ,
+  price_source VARCHAR NOT NULL,
+  batch_id BIGINT NOT NULL,
+  version_at TIMESTAMPTZ NOT NULL
+);
+
+CREATE TABLE events.commitment_recorded (
+  commitment_id VARCHAR NOT NULL,
+  instrument VARCHAR NOT NULL,
+  provider VARCHAR NOT NULL,
+  offer_id VARCHAR,
+  region VARCHAR,
+  zone VARCHAR,
+  gpu_model VARCHAR,
+  instance_type VARCHAR,
+  scope VARCHAR NOT NULL,
+  has_capacity BOOLEAN NOT NULL,
+  starts_at TIMESTAMPTZ NOT NULL,
+  ends_at TIMESTAMPTZ NOT NULL,
+  gpu_count BIGINT,
+  hourly_commitment_amount DECIMAL(38,12),
+  hourly_amount DECIMAL(38,12),
+  upfront_amount DECIMAL(38,12),
+  payment_option VARCHAR,
+  currency VARCHAR NOT NULL,
+  state VARCHAR NOT NULL,
+  batch_id BIGINT NOT NULL,
+  version_at TIMESTAMPTZ NOT NULL
+);
+
+CREATE TABLE events.run_interrupted (
+  cluster VARCHAR NOT NULL,
+  run_id VARCHAR NOT NULL,
+  started_at TIMESTAMPTZ NOT NULL,
+  interrupted_at TIMESTAMPTZ NOT NULL,
+  cause VARCHAR NOT NULL,
+  node VARCHAR,
+  gpu_count BIGINT,
+  notice_seconds BIGINT,
+  batch_id BIGINT NOT NULL,
+  version_at TIMESTAMPTZ NOT NULL
+);
+
+CREATE TABLE events.checkpoint_saved (
+  cluster VARCHAR NOT NULL,
+  run_id VARCHAR NOT NULL,
+  saved_at TIMESTAMPTZ NOT NULL,
+  blocking_seconds BIGINT,
+  size_mib DOUBLE,
+  batch_id BIGINT NOT NULL,
+  version_at TIMESTAMPTZ NOT NULL
+);
+
+CREATE TABLE events.plan_recommended (
+  plan_id VARCHAR NOT NULL,
+  made_at TIMESTAMPTZ NOT NULL,
+  inputs_digest VARCHAR NOT NULL,
+  log_batch_id BIGINT NOT NULL,
+  policy_digest VARCHAR NOT NULL,
+  horizon_start_at TIMESTAMPTZ NOT NULL,
+  horizon_end_at TIMESTAMPTZ NOT NULL,
+  seed BIGINT NOT NULL,
+  scenario_count BIGINT NOT NULL,
+  baseline VARCHAR NOT NULL,
+  expected_cost_micros BIGINT NOT NULL,
+  cvar_cost_micros BIGINT,
+  baseline_cost_micros BIGINT NOT NULL,
+  bound_cost_micros BIGINT NOT NULL,
+  repriced_cost_micros BIGINT,
+  prices_from_at TIMESTAMPTZ NOT NULL,
+  prices_until_at TIMESTAMPTZ NOT NULL,
+  batch_id BIGINT NOT NULL,
+  version_at TIMESTAMPTZ NOT NULL
+);
+
+CREATE TABLE events.plan_line_recommended (
+  plan_id VARCHAR NOT NULL,
+  line BIGINT NOT NULL,
+  offer_id VARCHAR NOT NULL,
+  pool VARCHAR NOT NULL,
+  starts_at TIMESTAMPTZ NOT NULL,
+  ends_at TIMESTAMPTZ NOT NULL,
+  gpu_count BIGINT,
+  hourly_commitment_micros BIGINT,
+  cost_micros BIGINT NOT NULL,
+  break_even_ratio DOUBLE,
+  used_ratio DOUBLE,
+  reason VARCHAR NOT NULL,
+  batch_id BIGINT NOT NULL,
+  version_at TIMESTAMPTZ NOT NULL
+);
+
