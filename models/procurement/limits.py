@@ -1,0 +1,168 @@
+"""The limits on what is bought together: capacity held ready for inference, power, budget, ladder, exposure.
+
+Does not belong here: limits of one column alone, and what each hour allows (``compile``).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from models.prices import HOURS_PER_MONTH, Instrument
+from models.procurement.problem import Limit
+from models.units import MICROS_PER_UNIT, SECONDS_PER_HOUR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from models.demand import Scenarios
+    from models.prices import Commitment, Pool
+    from models.procurement.compile import Column
+    from models.procurement.policy import PlanPolicy
+    from models.procurement.problem import Floats, Integers
+
+MONTHS_PER_QUARTER = 3
+
+
+def limits(  # noqa: PLR0913, PLR0917 - as many things bear on them
+    columns: Sequence[Column],
+    scenarios: Scenarios,
+    pools: Sequence[Pool],
+    portfolio: Sequence[Commitment],
+    policy: PlanPolicy,
+    periods: Integers,
+) -> tuple[Limit, ...]:
+    """All limits of the policy over the columns.
+
+    Args:
+      columns: What may be bought (J).
+      scenarios: Demand.
+      pools: What is known of each pool.
+      portfolio: What is held already.
+      policy: The organisation's policy.
+      periods: First hour of each period and the horizon's end (M + 1).
+    """
+    found = list(_inference(columns, scenarios, pools, portfolio, policy, periods))
+    if policy.power_cap_watts is not None:
+        watts = [one.offer.power_watts_per_gpu * policy.power_usage_effectiveness for one in columns]
+        found.append(_at_most("power of owned GPUs", watts, policy.power_cap_watts, "watts"))
+    if policy.budget_micros is not None:
+        hours = int(periods[-1])
+        spent = [_spent_within(one, hours) for one in columns]
+        found.append(
+            _at_most("money committed within the horizon", spent, policy.budget_micros / MICROS_PER_UNIT, "money")
+        )
+    if policy.exposure_micros is not None:
+        found += _exposure(columns, scenarios, portfolio, policy.exposure_micros / MICROS_PER_UNIT)
+    if policy.ladder_ratio is not None:
+        found += _ladder(columns, policy.ladder_ratio)
+    return tuple(found)
+
+
+def _at_most(name: str, weights: Sequence[float], high: float, unit: str) -> Limit:
+    return Limit(name=name, weights=np.array(weights, dtype=np.float64), low=-np.inf, high=high, unit=unit)
+
+
+def _inference(  # noqa: PLR0913, PLR0917 - as many things bear on them
+    columns: Sequence[Column],
+    scenarios: Scenarios,
+    pools: Sequence[Pool],
+    portfolio: Sequence[Commitment],
+    policy: PlanPolicy,
+    periods: Integers,
+) -> Iterator[Limit]:
+    """For each pool and period: capacity held ready is at least the quantile of inference demand, plus spare nodes."""
+    wanted = scenarios.gpus.get("inference")
+    if policy.inference_availability_ratio is None or wanted is None:
+        return
+    node_gpus = {pool.name: pool.node_gpus for pool in pools}
+    for start, end in pairwise(periods.tolist()):
+        for place, name in enumerate(scenarios.pools):
+            hours = wanted[:, start:end, place]
+            if not hours.any():
+                continue
+            needed = _quantile(hours, scenarios.probability, policy.inference_availability_ratio)
+            needed += policy.inference_spare_nodes * node_gpus[name]
+            ready = sum(_ready(one, name, scenarios, start) for one in portfolio)
+            weights = [
+                float(
+                    one.offer.has_capacity
+                    and not one.in_budget
+                    and one.pools == (name,)
+                    and one.supply_hour <= start < one.end_hour
+                )
+                for one in columns
+            ]
+            yield Limit(
+                name=f"capacity held ready for inference in {name}, hours {start:,} to {end:,}",
+                weights=np.array(weights),
+                low=max(0.0, needed - ready),
+                high=np.inf,
+                unit="GPUs",
+            )
+
+
+def _quantile(hours: Floats, probability: Floats, ratio: float) -> float:
+    """Least number of GPUs that is enough in at least ``ratio`` of the hours, scenarios (S, T) weighted."""
+    weights = np.broadcast_to(probability[:, None], hours.shape).ravel()
+    values = hours.ravel()
+    order = np.argsort(values)
+    reached = np.cumsum(weights[order]) / weights.sum()
+    return float(values[order][min(int(np.searchsorted(reached, ratio - 1e-12)), len(values) - 1)])
+
+
+def _ready(held: Commitment, pool: str, scenarios: Scenarios, hour: int) -> int:
+    """GPUs of a commitment that stand ready for a pool in an hour."""
+    seconds = hour * SECONDS_PER_HOUR
+    start, end = ((one - scenarios.start_at).total_seconds() for one in (held.starts_at, held.ends_at))
+    return held.gpus or 0 if held.has_capacity and held.pools == (pool,) and start <= seconds < end else 0
+
+
+def _spent_within(column: Column, hours: int) -> float:
+    """Undiscounted money of one unit that falls into the horizon: what is paid upfront falls due at once."""
+    upfront = column.offer.upfront_micros_per_gpu / MICROS_PER_UNIT
+    term = column.end_hour - column.supply_hour
+    within = (min(column.end_hour, hours) - column.supply_hour) / term
+    return upfront + (column.committed - upfront) * within
+
+
+def _exposure(
+    columns: Sequence[Column], scenarios: Scenarios, portfolio: Sequence[Commitment], high: float
+) -> Iterator[Limit]:
+    """At each start: what is still owed on everything bought until then."""
+    for start in sorted({one.start_hour for one in columns}):
+        owed = sum(_owed(one, scenarios, start) for one in portfolio)
+        weights = [_still_owed(one, start) if one.start_hour <= start else 0.0 for one in columns]
+        yield _at_most(f"money still owed on commitments in hour {start:,}", weights, high - owed, "money")
+
+
+def _still_owed(column: Column, hour: int) -> float:
+    if column.offer.instrument is Instrument.OWNED:
+        return 0.0  # bought outright: nothing is owed
+    upfront = column.offer.upfront_micros_per_gpu / MICROS_PER_UNIT
+    term = column.end_hour - column.supply_hour
+    left = max(0, column.end_hour - max(hour, column.supply_hour))
+    return (column.committed - upfront) * left / term
+
+
+def _owed(held: Commitment, scenarios: Scenarios, hour: int) -> float:
+    start, end = (
+        (one - scenarios.start_at).total_seconds() / SECONDS_PER_HOUR for one in (held.starts_at, held.ends_at)
+    )
+    left = max(0.0, end - max(hour, start))
+    hourly = (
+        held.hourly_commitment_micros
+        if held.hourly_commitment_micros is not None
+        else (held.gpus or 0) * max(held.rate_micros_per_gpu_hour.values(), default=0)
+    )
+    return hourly / MICROS_PER_UNIT * left
+
+
+def _ladder(columns: Sequence[Column], ratio: float) -> Iterator[Limit]:
+    """In each quarter, at most a part of all money committed may start."""
+    quarters = [one.start_hour // (HOURS_PER_MONTH * MONTHS_PER_QUARTER) for one in columns]
+    for quarter in sorted(set(quarters)):
+        weights = [one.committed * ((own == quarter) - ratio) for one, own in zip(columns, quarters, strict=True)]
+        yield _at_most(f"purchases that start in quarter {quarter + 1}", weights, 0.0, "money")
