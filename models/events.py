@@ -96,7 +96,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     PlanRecommended,
     PlanLineRecommended,
 )
-"""All event types, in the order of the data dictionary."""
+"""All event types. A new one goes to the end: a log that has the last one's table has all (``pipelines/lake.py``)."""
 
 
 def table_name(event: type[Event]) -> str:

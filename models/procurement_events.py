@@ -29,28 +29,14 @@ from models.units import (  # noqa: TC001
     Watts,
 )
 
-INSTRUMENTS = (
-    "on_demand",
-    "reserved",
-    "savings_plan",
-    "committed_use",
-    "capacity_block",
-    "spot",
-    "contract",
-    "owned",
-)
-"""Ways to come by a GPU, as ``price_observed.instrument`` names them.
-
-reserved: AWS or Azure reservation of an instance type · savings_plan: AWS or Azure commitment in money an hour ·
-committed_use: GCP commitment · capacity_block: AWS block of days, bought ahead · contract: private agreement, neocloud.
-"""
-
-SCOPES = ("zone", "region", "family", "global")
-"""Where a price or commitment holds, from the narrowest: one zone, one region, an instance family, anywhere."""
-
 PAYMENT_OPTIONS = ("no_upfront", "partial_upfront", "all_upfront")
+"""How a commitment is paid for: nothing, a part, or all of it at the start."""
+
 COMMITMENT_STATES = ("active", "queued", "cancelled")
+"""What became of a commitment that was bought."""
+
 INTERRUPTION_CAUSES = ("preempted", "node_fail", "spot_reclaimed", "other")
+"""Why a run was interrupted."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _HORIZON = frozenset({"reference.hour", "reference.day", "reference.ledger"})
 """What changes when the ledger comes to know of other days."""
 
-_LARGE = frozenset({"run_recorded", "run_placed", "gpu_sampled", "charge_billed"})
+_LARGE = frozenset({"run_recorded", "run_placed", "gpu_sampled", "charge_billed", "checkpoint_saved"})
 """Event tables read where they lie. The others are small and read by many queries, each read in place a tenth of a second."""
 
 

@@ -128,16 +128,17 @@ class Lake:
         self.con.close()
 
     def _create_tables(self) -> None:
-        if has_table(self.con, "lake.events.batches"):
+        """Make what is lacking: all tables of a new log, those of newer event types in an older one."""
+        tables = ddl_by_table("lake.events")
+        if has_table(self.con, f"lake.events.{table_name(EVENT_TYPES[-1])}"):  # all were made with it or before it
             return
         with self._writing(), self._transaction():
-            if has_table(self.con, "lake.events.batches"):  # somebody else was first
-                return
             self.con.execute("CREATE SCHEMA IF NOT EXISTS lake.events")
-            for statement in ddl_by_table("lake.events").values():
-                self.con.execute(statement)
+            lacking = {name for name in tables if not has_table(self.con, f"lake.events.{name}")}  # may be none by now
+            for name in sorted(lacking):
+                self.con.execute(tables[name])
             for event in EVENT_TYPES:
-                if event.partition_by:
+                if event.partition_by and table_name(event) in lacking:
                     day = ", ".join(f"{part}({event.partition_by})" for part in ("year", "month", "day"))
                     self.con.execute(f"ALTER TABLE lake.events.{table_name(event)} SET PARTITIONED BY ({day})")
 

@@ -56,6 +56,8 @@ _HAPPENED = {
     "events.gpu_sampled": "min(sampled_at), max(sampled_at) + interval 1 second",
     "events.node_state_changed": "min(changed_at), max(changed_at) + interval 1 second",
     "events.charge_billed": "min(charge_period_start_at), max(charge_period_end_at)",
+    "events.run_interrupted": "min(started_at), max(interrupted_at) + interval 1 second",
+    "events.checkpoint_saved": "min(saved_at), max(saved_at) + interval 1 second",
 }
 """First and last instant of what happened, by the tables that tell of it."""
 

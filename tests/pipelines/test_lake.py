@@ -19,7 +19,7 @@ import duckdb
 import pytest
 
 from models.errors import LogError, SourceError
-from models.events import NodeStateChanged
+from models.events import CheckpointSaved, NodeStateChanged
 from pipelines.duck import INLINED_ROWS
 from pipelines.lake import Lake
 from pipelines.settings import Settings
@@ -238,6 +238,21 @@ def test_a_home_may_be_moved(tmp_path: Path) -> None:
 
 
 # Several at once
+
+
+def test_an_older_log_gets_the_tables_of_newer_event_types(settings: Settings) -> None:
+    newer = {"checkpoint_saved", "plan_line_recommended"}
+    with Lake(settings) as lake:
+        told(lake, *owner("A", "vision"))
+        for name in newer:
+            lake.con.execute(f"DROP TABLE lake.events.{name}")
+    saved = [(CheckpointSaved, {"cluster": CLUSTER, "run_id": "1", "saved_at": at(1)})]
+    with Lake(settings) as lake:
+        assert lake.verify()[0] == 1
+        assert told(lake, *saved) == (1, 0)
+    with Lake(settings) as lake:
+        assert lake.verify()[0] == 2
+        assert rows(lake, "checkpoint_saved") == [(1,)]
 
 
 def write(settings: Settings, name: str, times: int, ready: Any) -> None:
