@@ -177,6 +177,7 @@ TESTED_ELSEWHERE = {
     "pipelines/spool.py": "half of an append: tested with the log",
     "pipelines/sources/focus_columns.py": "a table: tested with focus",
     "pipelines/sources/record_columns.py": "a table: tested with records",
+    "pipelines/sources/record_files.py": "the reading of a file: tested with records",
 }
 
 

@@ -11,7 +11,10 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from models.gpus import canonical_model
 from models.policies import POLICIES
+from models.prices import Instrument, Scope
+from models.procurement_events import COMMITMENT_STATES, INTERRUPTION_CAUSES, PAYMENT_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,6 +70,12 @@ def count(text: str) -> int:
     return int(text)
 
 
+def _positive_count(text: str) -> int:
+    if not (found := count(text)):
+        raise ValueError("expected 1 or more")
+    return found
+
+
 def _number(*, digits: int = 26, places: int = 12, least: str = "0") -> Callable[[str], Decimal]:
     """Parser of numbers that fit a column exactly: nothing is rounded."""
 
@@ -86,8 +95,27 @@ def _number(*, digits: int = 26, places: int = 12, least: str = "0") -> Callable
 _AMOUNT = _number()
 
 
-def _watts(text: str) -> float:
+def _positive(text: str) -> Decimal:
+    if not (found := _AMOUNT(text)):
+        raise ValueError("expected a number above 0")
+    return found
+
+
+def _measure(text: str) -> float:
     return float(_AMOUNT(text))
+
+
+def _flag(text: str) -> bool:
+    if text not in {"true", "false"}:
+        raise ValueError("expected true or false")
+    return text == "true"
+
+
+def _gpu_model(text: str) -> str:
+    found = canonical_model(text)
+    if found is None:
+        raise ValueError("expected a GPU model such as H100-80GB")
+    return found
 
 
 def _rate(text: str) -> Decimal:
@@ -117,6 +145,18 @@ def one_of(*choices: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text not in choices:
             raise ValueError(f"expected one of {', '.join(choices)}" if choices else "expected nothing")
+        return text
+
+    return parse
+
+
+def kind_and_name(*kinds: str) -> Callable[[str], str]:
+    """Parser of a kind and a name, such as partition:gpu."""
+
+    def parse(text: str) -> str:
+        kind, _, name = text.partition(":")
+        if kind not in kinds or not name:
+            raise ValueError(f"expected one of {', '.join(f'{one}:NAME' for one in kinds)}")
         return text
 
     return parse
@@ -159,7 +199,7 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         Field("purchase_amount", _AMOUNT, is_required=True),
         Field("residual_amount", _AMOUNT, is_required=True),
         Field("currency", _currency, is_required=True),
-        Field("power_watts", _watts),
+        Field("power_watts", _measure),
         Field("power_usage_effectiveness", _number(least="1")),
         Field("energy_price", _AMOUNT),
         Field("monthly_fee", _AMOUNT),
@@ -174,6 +214,72 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         Field("subject", str, default=""),
         Field("effective_from", instant, is_required=True),
         Field("value", str, is_required=True),
+    ),
+    "prices": (
+        Field("offer_id", str, is_required=True),
+        Field("gpu_model", _gpu_model, is_required=True),
+        Field("region", str, default=""),
+        Field("zone", str, default=""),
+        Field("observed_at", instant, is_required=True),
+        Field("instrument", one_of(*Instrument), is_required=True),
+        Field("provider", str, is_required=True),
+        Field("instance_type", str),
+        Field("operating_system", str),
+        Field("gpu_count", _positive_count, is_required=True),
+        Field("scope", one_of(*Scope), is_required=True),
+        Field("has_capacity", _flag, is_required=True),
+        Field("term_seconds", _positive_count),
+        Field("payment_option", one_of(*PAYMENT_OPTIONS)),
+        Field("upfront_amount", _AMOUNT),
+        Field("hourly_amount", _AMOUNT),
+        Field("residual_amount", _AMOUNT),
+        Field("life_months_count", _positive_count),
+        Field("power_watts", _measure),
+        Field("monthly_fee_amount", _AMOUNT),
+        Field("lead_seconds", count),
+        Field("reference_gpu_quantity", _positive),
+        Field("currency", _currency, is_required=True),
+        Field("valid_from_at", instant),
+        Field("valid_until_at", instant),
+        Field("price_source", str, is_required=True),
+    ),
+    "commitments": (
+        Field("commitment_id", str, is_required=True),
+        Field("instrument", one_of(*(one for one in Instrument if one is not Instrument.SPOT)), is_required=True),
+        Field("provider", str, is_required=True),
+        Field("offer_id", str),
+        Field("region", str),
+        Field("zone", str),
+        Field("gpu_model", _gpu_model),
+        Field("instance_type", str),
+        Field("scope", one_of(*Scope), is_required=True),
+        Field("has_capacity", _flag, is_required=True),
+        Field("starts_at", instant, is_required=True),
+        Field("ends_at", instant, is_required=True),
+        Field("gpu_count", _positive_count),
+        Field("hourly_commitment_amount", _positive),
+        Field("hourly_amount", _AMOUNT),
+        Field("upfront_amount", _AMOUNT),
+        Field("payment_option", one_of(*PAYMENT_OPTIONS)),
+        Field("currency", _currency, is_required=True),
+        Field("state", one_of(*COMMITMENT_STATES), is_required=True),
+    ),
+    "interruptions": (
+        Field("cluster", str, is_required=True),
+        Field("run_id", str, is_required=True),
+        Field("started_at", instant, is_required=True),
+        Field("interrupted_at", instant, is_required=True),
+        Field("cause", one_of(*INTERRUPTION_CAUSES), is_required=True),
+        Field("node", str),
+        Field("gpu_count", count),
+        Field("notice_seconds", count),
+    ),
+    "checkpoints": (
+        Field("cluster", str, is_required=True),
+        Field("run_id", str, is_required=True),
+        Field("saved_at", instant, is_required=True),
+        Field("blocking_seconds", count),
+        Field("size_mib", _measure),
     ),
 }
 """Columns of each kind of record file, in order."""

@@ -1,41 +1,32 @@
 """Small record files: organisation, nodes and their states, owned assets, exchange rates, policies.
 
-Their columns are declared in ``record_columns``. A line that cannot be understood goes to ``rejected`` with its number,
-what was found and what was expected.
+Their columns are declared in ``record_columns``; how a file is read, and what is told of a bad line: ``record_files``.
 """
 
 from __future__ import annotations
 
-import csv
-import difflib
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-import polars as pl
-
-from models.errors import SourceError
 from models.events import (
     AssetRecorded,
-    Event,
     FxRateObserved,
     GpuInventoried,
     NodeStateChanged,
     OwnershipAssigned,
     PolicySet,
-    keys,
-    polars_schema,
 )
 from models.gpus import MIG_PROFILES, canonical_model, profile_shares
 from models.policies import POLICIES
 from models.units import SHARES_PER_GPU
-from pipelines.sources.base import Chunk, rejected_frame, rejected_row
-from pipelines.sources.record_columns import FIELDS, Field, columns_help, count, one_of, ratio
+from pipelines.sources.record_columns import Field, count, kind_and_name, one_of, ratio
+from pipelines.sources.record_files import Row, parsed_cell, read_records, table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-Row = dict[str, Any]
+    from pipelines.sources.base import Chunk
 
 
 def read_org(paths: Sequence[Path]) -> Iterator[Chunk]:
@@ -44,7 +35,9 @@ def read_org(paths: Sequence[Path]) -> Iterator[Chunk]:
     Raises:
       SourceError: A file cannot be read, is empty, or its header is not this kind's.
     """
-    return _read("org", paths, OwnershipAssigned, lambda row: [_renamed(row, effective_from="effective_from_at")])
+    return read_records(
+        "org", paths, OwnershipAssigned, lambda row: [_renamed(row, effective_from="effective_from_at")]
+    )
 
 
 def read_nodes(paths: Sequence[Path]) -> Iterator[Chunk]:
@@ -53,12 +46,12 @@ def read_nodes(paths: Sequence[Path]) -> Iterator[Chunk]:
     Raises:
       SourceError: As ``read_org``.
     """
-    states = [path for path in paths if {"state", "changed_at"} & set(_table(path)[0])]
+    states = [path for path in paths if {"state", "changed_at"} & set(table(path)[0])]
     nodes = [path for path in paths if path not in states]
     if states:
-        yield from _read("node_states", states, NodeStateChanged, lambda row: [row])
+        yield from read_records("node_states", states, NodeStateChanged, lambda row: [row])
     if nodes:
-        yield from _read("nodes", nodes, GpuInventoried, _inventory)
+        yield from read_records("nodes", nodes, GpuInventoried, _inventory)
 
 
 def read_assets(paths: Sequence[Path]) -> Iterator[Chunk]:
@@ -67,7 +60,7 @@ def read_assets(paths: Sequence[Path]) -> Iterator[Chunk]:
     Raises:
       SourceError: As ``read_org``.
     """
-    return _read("assets", paths, AssetRecorded, _asset)
+    return read_records("assets", paths, AssetRecorded, _asset)
 
 
 def read_fx(paths: Sequence[Path], *, reporting_currency: str) -> Iterator[Chunk]:
@@ -82,7 +75,7 @@ def read_fx(paths: Sequence[Path], *, reporting_currency: str) -> Iterator[Chunk
             raise ValueError(f"rate: found {row['rate']}, expected 1: {reporting_currency} is the reporting currency")
         return [{**_renamed(row, month="observed_at", rate="fx_rate"), "reporting_currency": reporting_currency}]
 
-    return _read("fx", paths, FxRateObserved, rate)
+    return read_records("fx", paths, FxRateObserved, rate)
 
 
 def read_policies(paths: Sequence[Path]) -> Iterator[Chunk]:
@@ -91,7 +84,7 @@ def read_policies(paths: Sequence[Path]) -> Iterator[Chunk]:
     Raises:
       SourceError: As ``read_org``.
     """
-    return _read("policies", paths, PolicySet, _policy)
+    return read_records("policies", paths, PolicySet, _policy)
 
 
 def _renamed(row: Row, **names: str) -> Row:
@@ -164,97 +157,11 @@ def _policy(row: Row) -> list[Row]:
     known = next(one for one in POLICIES if one.name == row["policy"])
     if known.name == "fixed_weight":
         subject = Field("subject", str, is_required=True)
+    elif known.subject_kinds:
+        subject = Field("subject", kind_and_name(*known.subject_kinds), is_required=True)
     else:
         subject = Field("subject", one_of(*known.subjects), is_required=bool(known.subjects), default="")
     value = one_of(*known.choices) if known.choices else ratio if known.name.endswith("_ratio") else count
-    _parsed_cell(subject, row["subject"])
-    _parsed_cell(Field("value", value), row["value"])
+    parsed_cell(subject, row["subject"])
+    parsed_cell(Field("value", value), row["value"])
     return [_renamed(row, effective_from="effective_from_at")]
-
-
-class _Line(NamedTuple):
-    position: str
-    raw_text: str
-    rows: list[Row]
-
-
-def _read(
-    kind: str, paths: Sequence[Path], event: type[Event], to_events: Callable[[Row], list[Row]]
-) -> Iterator[Chunk]:
-    """Read files of one kind; a later line with an earlier one's key replaces it, and says so in ``rejected``."""
-    newest: dict[tuple[Any, ...], _Line] = {}
-    rejected, line_count = [], 0
-    for path in paths:
-        header, lines = _table(path)
-        _check_header(kind, path, header)
-        line_count += len(lines)
-        for number, cells in lines:
-            position, raw_text = f"{path.name}:{number}", ",".join(cells)
-            try:
-                rows = to_events(_parsed(kind, header, cells))
-            except ValueError as error:
-                rejected.append(rejected_row(kind, position, str(error), raw_text))
-                continue
-            key = tuple(rows[0][name] for name in keys(event) if name not in _WITHIN_A_LINE)
-            earlier = newest.pop(key, None)
-            if earlier is not None and earlier.rows != rows:
-                reason = f"overwritten by {position}, which says otherwise of the same {', '.join(keys(event))}"
-                rejected.append(rejected_row(kind, earlier.position, reason, earlier.raw_text))
-            newest[key] = _Line(position, raw_text, rows)
-    schema = polars_schema(event)
-    found = [{name: row.get(name) for name in schema} for line in newest.values() for row in line.rows]
-    yield Chunk({event: pl.DataFrame(found, schema=schema)}, rejected_frame(rejected), rows_read=line_count)
-
-
-_WITHIN_A_LINE = {"mig_profile"}
-"""Key columns in which the events of one line differ."""
-
-
-def _table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Header, and the lines that hold anything with their numbers."""
-    try:
-        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-            reader = csv.reader(file)
-            header = [name.strip() for name in next(reader, [])]
-            return header, [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
-    except (OSError, csv.Error) as error:
-        raise SourceError(f"{path}: cannot be read as CSV: {error}") from error
-
-
-def _check_header(kind: str, path: Path, header: Sequence[str]) -> None:
-    """Refuse a file of another kind, and a column that looks like a misspelt one: its values would be lost."""
-    expected = {field.name: field for field in FIELDS[kind]}
-    lacking = [name for name, field in expected.items() if field.is_required and name not in header]
-    unknown = [name for name in header if name not in expected]
-    absent = [name for name in expected if name not in header]
-    misspelt = [name for name in unknown if difflib.get_close_matches(name.lower(), absent, n=1, cutoff=0.8)]
-    if lacking or misspelt:
-        what = [f"column {', '.join(lacking)} missing"] if lacking else []
-        what += [f"column {', '.join(misspelt)} looks misspelt"] if misspelt else []
-        raise SourceError(
-            f"{path}: {'; '.join(what)}; found {', '.join(header)[:500] or 'an empty file'}; "
-            f"expected {columns_help(kind)} (* required)"
-        )
-
-
-def _parsed(kind: str, header: Sequence[str], cells: Sequence[str]) -> Row:
-    """Values of one line by column.
-
-    Raises:
-      ValueError: Naming the column, what was found and what was expected.
-    """
-    if len(cells) > len(header):
-        raise ValueError(f"found {len(cells)} cells, expected {len(header)} as in the header")
-    texts = dict(zip(header, cells, strict=False))
-    return {field.name: _parsed_cell(field, texts.get(field.name, "").strip()) for field in FIELDS[kind]}
-
-
-def _parsed_cell(field: Field, text: str) -> Any:
-    if not text:
-        if field.is_required:
-            raise ValueError(f"{field.name}: found nothing, expected a value")
-        return field.default
-    try:
-        return field.parse(text)
-    except ValueError as error:
-        raise ValueError(f"{field.name}: found {text!r}, {error}") from None
