@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from models.policies import UNCLASSIFIED, WORKLOAD_CLASSES
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
     from numpy.typing import NDArray
 
-WORKLOAD_CLASSES = ("inference", "rigid", "deferrable", "dev")
-"""Classes of work: serving; training that cannot be interrupted; checkpointed training that can; interactive work."""
+__all__ = ["UNCLASSIFIED", "WORKLOAD_CLASSES", "Scenarios"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

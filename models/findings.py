@@ -140,4 +140,12 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
         "no change after the close",
         "Facts that came after the close change this month; the difference will be posted as a correction when the next month closes.",
     ),
+    FindingKind(
+        "workload_unclassified",
+        "info",
+        "GPU-hours",
+        "a class of work for every run that is planned for",
+        "No policy says what kind of work this is; a plan treats it as training that cannot be interrupted. Set policy workload_class "
+        "for its QOS, partition or account.",
+    ),
 )

@@ -15,6 +15,7 @@ class Policy:
       doc: What it decides, in one sentence.
       choices: Allowed values; empty where the value is a number.
       subjects: What the subject column may hold; empty where there is none.
+      subject_kinds: The subject is one of these kinds and a name, such as partition:gpu; empty where it is not.
     """
 
     name: str
@@ -22,6 +23,7 @@ class Policy:
     doc: str
     choices: tuple[str, ...] = ()
     subjects: tuple[str, ...] = ()
+    subject_kinds: tuple[str, ...] = ()
 
 
 COST_POOLS = ("unallocated", "down", "stranded", "unused_commitment", "shared", "unmatched")
@@ -29,6 +31,12 @@ COST_POOLS = ("unallocated", "down", "stranded", "unused_commitment", "shared", 
 
 ``shared``: a cluster's own cost (network, storage, support). ``unmatched``: a bill line that no node matches.
 """
+
+WORKLOAD_CLASSES = ("inference", "rigid", "deferrable", "dev")
+"""Classes of work: serving; training that cannot be interrupted; checkpointed training that can; interactive work."""
+
+UNCLASSIFIED = "unclassified"
+"""Work of which no policy says what it is; a plan treats it as rigid."""
 
 POLICIES: tuple[Policy, ...] = (
     Policy(
@@ -50,6 +58,14 @@ POLICIES: tuple[Policy, ...] = (
         "close_min_measured_ratio",
         "0.80",
         "Least part of allocated GPU time with telemetry before a month may close, on clusters that have any.",
+    ),
+    Policy(
+        "workload_class",
+        UNCLASSIFIED,
+        "What kind of work a run is, for planning: serving, training that cannot be interrupted, training that can, or "
+        "interactive work. The policy of its QOS wins over that of its partition, and that over its account's.",
+        (*WORKLOAD_CLASSES, UNCLASSIFIED),
+        subject_kinds=("qos", "partition", "account"),
     ),
 )
 

@@ -23,7 +23,10 @@ DELIVERIES: list[tuple[datetime, list[Fact]]] = [
     (at(3, month=10), bill(line("n1", "700", *MONTH), line("gone", "5"))),
     (
         at(2),
-        [*run("1", "A", at(1, 6), None, gpus("n1")), *run("2", "B", at(2), at(2, 3), gpus("n2", 3, profile="1g.5gb"))],
+        [
+            *run("1", "A", at(1, 6), None, gpus("n1"), submitted_at=at(1, 5, 30)),
+            *run("2", "B", at(2), at(2, 3), gpus("n2", 3, profile="1g.5gb"), submitted_at=at(31, 22, month=8)),
+        ],
     ),
     (at(1), [*node("n1", 2), *node("n2", mig={"1g.5gb": 7}), *asset("n2", "100", 3), *rate("EUR", "1.10")]),
     (
@@ -32,6 +35,7 @@ DELIVERIES: list[tuple[datetime, list[Fact]]] = [
             *owner("A", "vision"),
             *owner("A", "vision", "Product", start=at(2)),
             *policy("distribute", "unallocated", "even"),
+            *policy("workload_class", "account:B", "deferrable"),
         ],
     ),
     (
@@ -109,3 +113,15 @@ def test_a_dump_that_says_less_changes_nothing() -> None:
     for first, second in ((over, going), (going, over)):
         book = Book(*first).build().tell(*second, delivered=at(1, month=12)).build()
         assert book.ask("SELECT gpu_hours, final_state FROM marts.run_usage") == [(5, "COMPLETED")]
+
+
+def test_demand_is_what_metering_says_and_no_less_is_wanted() -> None:
+    """Each hour's held time is the metered allocation, hour by hour; only what still runs wants more than it held."""
+    metered = CLEAN.ask("SELECT cluster, gpu_model, use_hour, sum(share_seconds) FROM core.run_hourly GROUP BY ALL")
+    held = CLEAN.ask(
+        "SELECT cluster, gpu_model, use_hour, sum(held_share_seconds) FROM marts.demand_hourly "
+        "GROUP BY ALL HAVING sum(held_share_seconds) > 0"
+    )
+    assert held == metered
+    assert CLEAN.one("SELECT sum(wanted_share_seconds) = sum(held_share_seconds) FROM marts.demand_hourly")
+    assert CLEAN.one("SELECT min(use_hour) FROM marts.demand_hourly") == at(31, 22, month=8)

@@ -31,6 +31,12 @@ with found as (
   from core.unposted as u
   where u.is_correction
   group by u.charge_month
+  union all
+  select 'workload_unclassified', cluster, min(date_trunc('day', use_hour)), max(date_trunc('day', use_hour)),
+    cast(sum(held_share_seconds) as double) / 15120000
+  from core.demand_hourly
+  where workload_class = 'unclassified' and held_share_seconds > 0
+  group by cluster
 )
 select f.kind, k.severity, f.subject,
   concat_ws(' ', cast(cast(round(f.amount, 2) as decimal(18, 2)) as varchar),

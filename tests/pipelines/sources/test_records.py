@@ -163,9 +163,10 @@ def test_policies(tmp_path: Path) -> None:
         "fixed_weight,NLP,2026-10-01,3",
         "mig_weight,,2026-10-01,compute",
         "close_min_priced_ratio,,2026-10-01,0.9",
+        "workload_class,qos:serving,2026-10-01,inference",
     )
-    assert read.events["value"].to_list() == ["proportional", "3", "compute", "0.9"]
-    assert read.events["subject"].to_list() == ["unallocated", "NLP", "", ""]
+    assert read.events["value"].to_list() == ["proportional", "3", "compute", "0.9", "inference"]
+    assert read.events["subject"].to_list() == ["unallocated", "NLP", "", "", "qos:serving"]
 
 
 # Bad lines
@@ -220,6 +221,13 @@ BAD_LINES = [
     ("policies", "fixed_weight,,2026-10-01,3", "subject: found nothing"),
     ("policies", "fixed_weight,NLP,2026-10-01,2.5", "value: found '2.5', expected a whole number"),
     ("policies", "close_min_priced_ratio,,2026-10-01,95", "value: found '95', expected a ratio of 0 to 1"),
+    (
+        "policies",
+        "workload_class,gpu,2026-10-01,dev",
+        "subject: found 'gpu', expected one of qos:NAME, partition:NAME, account:NAME",
+    ),
+    ("policies", "workload_class,qos:,2026-10-01,dev", "subject: found 'qos:', expected one of qos:NAME"),
+    ("policies", "workload_class,qos:x,2026-10-01,batch", "value: found 'batch', expected one of inference, rigid"),
 ]
 
 
