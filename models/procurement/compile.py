@@ -18,12 +18,12 @@ import numpy as np
 from models.demand import WORKLOAD_CLASSES
 from models.errors import UsageError
 from models.prices import HOURS_PER_MONTH, Instrument
-from models.procurement.limits import limits
+from models.procurement.limits import limits, recent_limits, tightened
 from models.procurement.problem import Problem
 from models.units import MICROS_PER_UNIT, SECONDS_PER_HOUR
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from models.demand import Scenarios
     from models.prices import Commitment, Offer, Pool
@@ -79,12 +79,14 @@ class _Budget:
     rates: tuple[float, ...]
 
 
-def compile_problem(
+def compile_problem(  # noqa: PLR0913 - as many things bear on a purchase
     scenarios: Scenarios,
     pools: Sequence[Pool],
     offers: Sequence[Offer],
     portfolio: Sequence[Commitment],
     policy: PlanPolicy,
+    *,
+    recent_gpus: Mapping[str, float] | None = None,
 ) -> Compiled:
     """The two-stage problem of buying for the scenarios' demand.
 
@@ -94,6 +96,7 @@ def compile_problem(
       offers: Everything that can be bought, priced.
       portfolio: What is held or queued already; its usage is taken out before anything is bought.
       policy: The organisation's policy.
+      recent_gpus: Most GPUs that a pool wanted lately, beyond which nothing is committed; pools not named are not capped.
 
     Raises:
       UsageError: A pool has demand but no price at all, or the policy names a pool that does not exist.
@@ -120,6 +123,14 @@ def compile_problem(
         budgets.setdefault(_budget_of(one, names), len(budgets)) if one.in_budget else -1 for one in columns
     ]
     held_budget = np.pad(held_budget, ((0, 0), (0, len(budgets) - held_budget.shape[1])))
+    rates = np.array([one.rates for one in budgets]).reshape(len(budgets), len(names))
+    bound, column_high = tightened(
+        (
+            *limits(columns, scenarios, pools, portfolio, policy, periods),
+            *recent_limits(columns, names, held, held_budget, rates, periods, recent_gpus or {}),
+        ),
+        len(columns),
+    )
     discount = _discount(policy, np.arange(hours))
     problem = Problem(
         pools=names,
@@ -134,14 +145,14 @@ def compile_problem(
         shortfall_price=dearest * policy.shortfall_factor,
         held=held,
         held_budget=held_budget,
-        budget_rate=np.array([one.rates for one in budgets]).reshape(len(budgets), len(names)),
+        budget_rate=rates,
         column_cost=np.array([_cost(one, hours, policy) for one in columns]),
         column_pool=np.array([-1 if one.in_budget else names.index(one.pools[0]) for one in columns], dtype=np.int64),
         column_budget=np.array(column_budget, dtype=np.int64),
         column_supply=_supply(columns, periods).reshape(len(columns), len(periods) - 1),
         column_step=np.array([_step(one, known, policy) for one in columns]),
-        column_high=np.full(len(columns), np.inf),
-        limits=limits(columns, scenarios, pools, portfolio, policy, periods),
+        column_high=column_high,
+        limits=bound,
         fixed_cost=sum(_fixed_cost(one, scenarios, hours, policy) for one in portfolio),
         tail_weight=policy.tail_weight_ratio,
         tail_level=policy.tail_level_ratio,

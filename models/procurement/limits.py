@@ -15,7 +15,9 @@ from models.procurement.problem import Limit
 from models.units import MICROS_PER_UNIT, SECONDS_PER_HOUR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from models.demand import Scenarios
     from models.prices import Commitment, Pool
@@ -166,3 +168,80 @@ def _ladder(columns: Sequence[Column], ratio: float) -> Iterator[Limit]:
     for quarter in sorted(set(quarters)):
         weights = [one.committed * ((own == quarter) - ratio) for one, own in zip(columns, quarters, strict=True)]
         yield _at_most(f"purchases that start in quarter {quarter + 1}", weights, 0.0, "money")
+
+
+def recent_limits(  # noqa: PLR0913, PLR0917 - as many things bear on them
+    columns: Sequence[Column],
+    names: Sequence[str],
+    held: Floats,
+    held_budget: Floats,
+    budget_rate: Floats,
+    periods: Integers,
+    recent_gpus: Mapping[str, float],
+) -> Iterator[Limit]:
+    """In no period is more committed than was wanted lately: a history that has ended does not bind the future.
+
+    Args:
+      columns: What may be bought (J).
+      names: Pools (P).
+      held: GPUs held in each period (M, P).
+      held_budget: Budgets held in each period (M, K).
+      budget_rate: What a GPU-hour consumes of a budget (K, P); inf where it does not reach.
+      periods: First hour of each period and the horizon's end (M + 1).
+      recent_gpus: Most GPUs wanted lately by pool. A budget is capped where all the pools that it reaches are named.
+    """
+    reached = np.isfinite(budget_rate)
+    peaks = np.array([recent_gpus.get(name, np.inf) for name in names])
+    budget_peaks = np.where(reached, np.where(reached, budget_rate, 0) * np.where(reached, peaks, 0), 0).sum(axis=1)
+    for number, start in enumerate(periods[:-1].tolist()):
+        serving = np.array([one.supply_hour <= start < one.end_hour for one in columns], dtype=bool)
+        for place, name in enumerate(names):
+            own = [not one.in_budget and one.pools == (name,) for one in columns]
+            weights = (serving & np.array(own, dtype=bool)).astype(np.float64)
+            if np.isfinite(peaks[place]) and weights.any():
+                high = max(0.0, peaks[place] - held[number, place])
+                yield Limit(
+                    name=f"GPUs of {name} wanted lately, from hour {start:,}",
+                    weights=weights,
+                    low=-np.inf,
+                    high=high,
+                    unit="GPUs",
+                )
+        for budget, peak in enumerate(budget_peaks.tolist()):
+            own = [one.in_budget and set(one.pools) == _reached(names, reached[budget]) for one in columns]
+            weights = (serving & np.array(own, dtype=bool)).astype(np.float64)
+            if np.isfinite(peak) and weights.any():
+                yield Limit(
+                    name=f"commitment in money that demand wanted lately could use, from hour {start:,}",
+                    weights=weights,
+                    low=-np.inf,
+                    high=max(0.0, peak - held_budget[number, budget]),
+                    unit="money",
+                )
+
+
+def _reached(names: Sequence[str], is_reached: NDArray[np.bool_]) -> set[str]:
+    return {name for name, one in zip(names, is_reached.tolist(), strict=True) if one}
+
+
+def tightened(found: Sequence[Limit], column_count: int) -> tuple[tuple[Limit, ...], Floats]:
+    """Limits without those that a tighter one implies, and the most units of each column where one limits it alone (J).
+
+    Periods that differ only in the other columns give the same limit again and again.
+    """
+    kept: dict[tuple[bytes, bool], Limit] = {}
+    for one in found:
+        is_most = np.isfinite(one.high)
+        name = (one.weights.tobytes(), bool(is_most))
+        other = kept.get(name)
+        if other is None or (one.high < other.high if is_most else one.low > other.low):
+            kept[name] = one
+    high = np.full(column_count, np.inf)
+    shared = []
+    for one in kept.values():
+        bound = np.flatnonzero(one.weights)
+        if len(bound) == 1 and np.isfinite(one.high) and not np.isfinite(one.low) and one.weights[bound[0]] > 0:
+            high[bound[0]] = min(high[bound[0]], one.high / one.weights[bound[0]])
+        elif len(bound) or one.low > 0 or one.high < 0:
+            shared.append(one)
+    return tuple(shared), high
