@@ -51,10 +51,11 @@ class Pool:
     Attributes:
       name: Name in the demand, in plans and on pages.
       gpu_model: Canonical GPU model.
-      provider: Whose GPUs they are (aws, gcp, a neocloud, own).
+      provider: Whose GPUs they are (aws, gcp, a neocloud).
       region: Region; empty where there is only one.
       zone: Availability zone that the demand is bound to; empty where it may run in any zone of the region.
       node_gpus: GPUs of one node, in which capacity is bought.
+      other_providers: Whose contracts and machines may serve the same demand, wherever they stand.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Pool:
     region: str
     zone: str = ""
     node_gpus: int = 8
+    other_providers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
