@@ -39,7 +39,9 @@ from models.procurement_events import (
     CheckpointSaved,
     CommitmentRecorded,
     PlanLineRecommended,
+    PlanNoted,
     PlanRecommended,
+    PlanSavingEstimated,
     PriceObserved,
     RunInterrupted,
 )
@@ -61,7 +63,9 @@ __all__ = [
     "OwnershipAssigned",
     "PeriodClosed",
     "PlanLineRecommended",
+    "PlanNoted",
     "PlanRecommended",
+    "PlanSavingEstimated",
     "PolicySet",
     "PostingMade",
     "PriceObserved",
@@ -94,7 +98,9 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     RunInterrupted,
     CheckpointSaved,
     PlanRecommended,
+    PlanSavingEstimated,
     PlanLineRecommended,
+    PlanNoted,
 )
 """All event types. A new one goes to the end: a log that has the last one's table has all (``pipelines/lake.py``)."""
 

@@ -151,29 +151,55 @@ class PlanRecommended(Event):
     horizon_end_at: Instant = _col("end of the time planned for (exclusive)")
     seed: Seed = _col("seed of the demand scenarios")
     scenario_count: Count = _col("demand scenarios")
-    baseline: Text = _col("what the plan is compared with, such as on_demand_only")
-    expected_cost_micros: Micros = _col("expected cost over the horizon")
-    cvar_cost_micros: Micros | None = _col("mean cost of the worst scenarios (conditional value at risk)")
-    baseline_cost_micros: Micros = _col("expected cost of the baseline")
-    bound_cost_micros: Micros = _col("lower bound: no plan costs less")
-    repriced_cost_micros: Micros | None = _col("cost when billed by the vendors' own order of applying commitments")
+    expected_cost_micros: Micros = _col("expected discounted cost over the horizon: the sum of the plan's lines")
+    cvar_cost_micros: Micros = _col("mean cost of the worst scenarios (conditional value at risk)")
+    objective_cost_micros: Micros = _col("what the plan makes least: the expected cost, or a mean of it and of its tail")
+    bound_cost_micros: Micros = _col("lower bound: no plan has a lower objective")
+    repriced_cost_micros: Micros | None = _col("expected cost when billed by the vendors' own order of commitments")
+    solved_by: Text = _col("method: order statistics, L-shaped or extensive")
     prices_from_at: Instant = _col("oldest price used")
     prices_until_at: Instant = _col("newest price used")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanLineRecommended(Event):
-    """One line of a plan: an offer to buy or use, how much and for how long."""
+    """One line of a plan: an offer to buy, what is held already, or what is used by the hour. Lines add up to its cost."""
 
     plan_id: Text = _key("as in plan_recommended")
     line: Ordinal = _key("position in the plan, counted from 1")
-    offer_id: Text = _col("as in price_observed")
-    pool: Text = _col("demand that it serves: GPU model and region")
+    line_kind: Text = _col("purchase, held, spot, on_demand or shortfall")
+    offer_id: Text | None = _col("of a purchase, as in price_observed")
+    pool: Text | None = _col("demand that it serves; several are parted by commas; NULL: all")
     starts_at: Instant = _col("from")
     ends_at: Instant = _col("until (exclusive)")
     gpu_count: Count | None = _col("GPUs; NULL of a commitment in money")
     hourly_commitment_micros: Micros | None = _col("money an hour committed to; NULL of GPUs")
-    cost_micros: Micros = _col("expected cost of the line over the horizon")
+    gpu_hours_quantity: Quantity | None = _col("expected GPU-hours that it serves; NULL of a purchase")
+    cost_micros: Micros = _col("expected discounted cost of the line within the horizon")
+    upfront_micros: Micros | None = _col("of a purchase: paid at its start")
+    committed_micros: Micros | None = _col("of a purchase: all that it obliges to pay over its term, undiscounted")
     break_even_ratio: Ratio | None = _col("part of its time that must be used for it to pay")
     used_ratio: Ratio | None = _col("part of its time expected to be used")
     reason: Text = _col("why, in one sentence")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanSavingEstimated(Event):
+    """What a plan saves against one named baseline, with its spread over the demand scenarios."""
+
+    plan_id: Text = _key("as in plan_recommended")
+    baseline: Text = _key("what the plan is compared with, such as on_demand_only")
+    baseline_cost_micros: Micros | None = _col("expected cost of the baseline; NULL where it has no price")
+    saving_micros: Micros | None = _col("expected saving; negative where the plan costs more")
+    low_micros: Micros | None = _col("5th percentile of the saving over the scenarios")
+    high_micros: Micros | None = _col("95th percentile of the saving over the scenarios")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanNoted(Event):
+    """What a reader of a plan must know: an assumption, a warning, or what the purchases would cost in another world."""
+
+    plan_id: Text = _key("as in plan_recommended")
+    note: Ordinal = _key("position, counted from 1")
+    note_kind: Text = _col("assumption, warning or stress")
+    text: Text = _col("in words")

@@ -288,14 +288,25 @@ CREATE TABLE events.plan_recommended (
   horizon_end_at TIMESTAMPTZ NOT NULL,
   seed BIGINT NOT NULL,
   scenario_count BIGINT NOT NULL,
-  baseline VARCHAR NOT NULL,
   expected_cost_micros BIGINT NOT NULL,
-  cvar_cost_micros BIGINT,
-  baseline_cost_micros BIGINT NOT NULL,
+  cvar_cost_micros BIGINT NOT NULL,
+  objective_cost_micros BIGINT NOT NULL,
   bound_cost_micros BIGINT NOT NULL,
   repriced_cost_micros BIGINT,
+  solved_by VARCHAR NOT NULL,
   prices_from_at TIMESTAMPTZ NOT NULL,
   prices_until_at TIMESTAMPTZ NOT NULL,
+  batch_id BIGINT NOT NULL,
+  version_at TIMESTAMPTZ NOT NULL
+);
+
+CREATE TABLE events.plan_saving_estimated (
+  plan_id VARCHAR NOT NULL,
+  baseline VARCHAR NOT NULL,
+  baseline_cost_micros BIGINT,
+  saving_micros BIGINT,
+  low_micros BIGINT,
+  high_micros BIGINT,
   batch_id BIGINT NOT NULL,
   version_at TIMESTAMPTZ NOT NULL
 );
@@ -303,16 +314,29 @@ CREATE TABLE events.plan_recommended (
 CREATE TABLE events.plan_line_recommended (
   plan_id VARCHAR NOT NULL,
   line BIGINT NOT NULL,
-  offer_id VARCHAR NOT NULL,
-  pool VARCHAR NOT NULL,
+  line_kind VARCHAR NOT NULL,
+  offer_id VARCHAR,
+  pool VARCHAR,
   starts_at TIMESTAMPTZ NOT NULL,
   ends_at TIMESTAMPTZ NOT NULL,
   gpu_count BIGINT,
   hourly_commitment_micros BIGINT,
+  gpu_hours_quantity DECIMAL(38,12),
   cost_micros BIGINT NOT NULL,
+  upfront_micros BIGINT,
+  committed_micros BIGINT,
   break_even_ratio DOUBLE,
   used_ratio DOUBLE,
   reason VARCHAR NOT NULL,
+  batch_id BIGINT NOT NULL,
+  version_at TIMESTAMPTZ NOT NULL
+);
+
+CREATE TABLE events.plan_noted (
+  plan_id VARCHAR NOT NULL,
+  note BIGINT NOT NULL,
+  note_kind VARCHAR NOT NULL,
+  text VARCHAR NOT NULL,
   batch_id BIGINT NOT NULL,
   version_at TIMESTAMPTZ NOT NULL
 );
