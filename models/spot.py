@@ -29,7 +29,7 @@ def check_number(name: str, value: float, least: float, most: float, *, open_bel
       UsageError: It is outside; the message names it.
     """
     if not (least < value <= most if open_below else least <= value <= most):
-        bounds = f"{'above' if open_below else 'from'} {least:g} {'and at most' if open_below else 'to'} {most:,g}"
+        bounds = f"{'above' if open_below else 'from'} {least:g} {'and at most' if open_below else 'to'} {most:,.10g}"
         raise UsageError(f"{name}: expected a number {bounds}, found {value:g}")
 
 

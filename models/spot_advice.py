@@ -119,7 +119,8 @@ class Advice:
       alternative_micros_per_gpu_hour: Price of a useful GPU-hour of the alternative.
       break_even_goodput_ratio: Spot is cheaper above this goodput; above 1 it never is.
       is_cheaper: Whether spot costs less than the alternative.
-      deadline_probability_ratio: Simulated jobs done by the deadline.
+      deadline_probability_ratio: Simulated jobs done by the deadline; None where the availability is unknown.
+      deadline_at_best_ratio: The same if capacity is always there; where the availability is unknown.
     """
 
     job: str
@@ -137,6 +138,7 @@ class Advice:
     break_even_goodput_ratio: float | None = None
     is_cheaper: bool | None = None
     deadline_probability_ratio: float | None = None
+    deadline_at_best_ratio: float | None = None
 
 
 def effective_micros(market: Market, gpus: int, run: Run) -> int:
@@ -224,7 +226,7 @@ def advise(job: Job, market: Market, drawn: Resampling = DRAWN, sure_ratio: floa
     return Advice(
         job=job.name,
         verdict=verdict,
-        reasons=(why, priced, *_deadline_reasons(job, market, probability, sure_ratio)),
+        reasons=(why, priced, *_deadline_reasons(job, market, probability, sure_ratio, drawn)),
         interval_minutes=interval,
         goodput_ratio=goodput,
         wall_hours=wall,
@@ -237,6 +239,7 @@ def advise(job: Job, market: Market, drawn: Resampling = DRAWN, sure_ratio: floa
         break_even_goodput_ratio=bound,
         is_cheaper=is_cheaper,
         deadline_probability_ratio=probability if known else None,
+        deadline_at_best_ratio=None if known else probability,
     )
 
 
@@ -252,15 +255,17 @@ def _price_reason(market: Market, price: int, bound: float | None, *, is_cheaper
     """Which costs less, and from which goodput on spot would."""
     other = market.alternative_micros_per_gpu_hour
     compared = (
-        f"a useful GPU-hour costs {money(price):,.4f} on spot at {money(market.spot_micros_per_gpu_hour):,.4f} a running "
-        f"one, and {money(other):,.4f} on {market.alternative_name}: spot {'pays' if is_cheaper else 'does not pay'}"
+        f"spot costs {money(price):,.4f} a useful GPU-hour ({money(market.spot_micros_per_gpu_hour):,.4f} a running one), "
+        f"{market.alternative_name} {money(other):,.4f}: spot {'pays' if is_cheaper else 'does not pay'}"
     )
     if bound is None or bound > 1:
         return f"{compared}, and would not at any goodput"
     return f"{compared}; it does above a goodput of {format_share(bound)}"
 
 
-def _deadline_reasons(job: Job, market: Market, probability: float | None, sure_ratio: float) -> tuple[str, ...]:
+def _deadline_reasons(
+    job: Job, market: Market, probability: float | None, sure_ratio: float, drawn: Resampling
+) -> tuple[str, ...]:
     """How likely the deadline is met; nothing where there is none."""
     if job.deadline_hours is None or probability is None:
         return ()
@@ -270,7 +275,5 @@ def _deadline_reasons(job: Job, market: Market, probability: float | None, sure_
         if known is None
         else f"with capacity there {format_share(known)} of the time"
     )
-    return (
-        f"{format_share(probability)} of the simulated jobs are done within {job.deadline_hours:,.4g} h, {capacity}; "
-        f"{format_share(sure_ratio)} are wanted",
-    )
+    said = f"{format_share(probability)} of {drawn.replications:,} simulated jobs are done within {job.deadline_hours:,.4g} h, {capacity}"
+    return (f"{said}; {format_share(sure_ratio)} are wanted",)
