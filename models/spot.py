@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from models.errors import UsageError
 
-LONGEST_MINUTES = 1e9
-"""Nothing that a job waits for lasts 1,900 years: a larger number is a slip."""
+SHORTEST_MINUTES, LONGEST_MINUTES = 1e-9, 1e9
+"""Nothing that a job waits for lasts less than a tenth of a microsecond, or 1,900 years: such a number is a slip."""
 
 LEAST_GOODPUT_RATIO = 1e-6
 """Below it a job is said not to finish at all: a useful hour would take a million."""
@@ -55,8 +55,8 @@ class Checkpointing:
         Raises:
           UsageError: A number is not finite, or outside its range.
         """
-        check_number("mtbf_minutes", self.mtbf_minutes, 0, LONGEST_MINUTES, open_below=True)
-        check_number("checkpoint_minutes", self.checkpoint_minutes, 0, LONGEST_MINUTES, open_below=True)
+        check_number("mtbf_minutes", self.mtbf_minutes, SHORTEST_MINUTES, LONGEST_MINUTES)
+        check_number("checkpoint_minutes", self.checkpoint_minutes, SHORTEST_MINUTES, LONGEST_MINUTES)
         check_number("restart_minutes", self.restart_minutes, 0, LONGEST_MINUTES)
         check_number("notice_success_ratio", self.notice_success_ratio, 0, 0.999)
 
@@ -163,7 +163,7 @@ def goodput_ratio(c: Checkpointing, interval_minutes: float) -> float:
     """Useful work per running time, in the long run: 0 to 1, never NaN; 0.0 where it is below the smallest number.
 
     A renewal at each durable state. An attempt lasts min(X, w) with w = tau + delta; it gains tau if X >= w, and
-    min(X, tau) if it is interrupted but the notice checkpoint succeeds. Each interruption costs M (e^{R/M} - 1) until a
+    min(X, tau) if it is interrupted but the notice checkpoint succeeds, which takes none of the job's time. Each interruption costs M (e^{R/M} - 1) until a
     restart is through. Without notice this is Daly's T = M e^{R/M} (e^{(tau+delta)/M} - 1) Ts/tau.
 
     >>> round(goodput_ratio(Checkpointing(60, 5, 10), 21.28), 3)
