@@ -230,6 +230,63 @@ def trace(
     _append_files("trace", files, at=at, trace=kind.value, cluster=cluster)
 
 
+@app.command()
+def prices(files: Files, at: At = None) -> None:
+    """Append prices of GPUs as they were offered; amounts are per GPU. What is not offered is a line that is not there.
+
+    Columns, * required: offer_id*, gpu_model*, region, zone, observed_at*, instrument*, provider*, instance_type, operating_system, gpu_count*, scope*, has_capacity*, term_seconds, payment_option, upfront_amount, hourly_amount, residual_amount, life_months_count, power_watts, monthly_fee_amount, lead_seconds, reference_gpu_quantity, currency*, valid_from_at, valid_until_at, price_source*
+
+    Example: gpuledger ingest prices prices-2026-09.csv
+    """
+    _append_files("prices", files, at=at)
+
+
+@app.command()
+def commitments(files: Files, at: At = None) -> None:
+    """Append commitments bought or queued: reservations, plans, capacity blocks, contracts.
+
+    Columns, * required: commitment_id*, instrument*, provider*, offer_id, region, zone, gpu_model, instance_type, scope*, has_capacity*, starts_at*, ends_at*, gpu_count, hourly_commitment_amount, hourly_amount, upfront_amount, payment_option, currency*, state*
+
+    Example: gpuledger ingest commitments commitments.csv
+    """
+    _append_files("commitments", files, at=at)
+
+
+@app.command()
+def interruptions(files: Files, at: At = None) -> None:
+    """Append interruptions of runs that the scheduler does not tell of, such as spot instances taken back.
+
+    Columns, * required: cluster*, run_id*, started_at*, interrupted_at*, cause*, node, gpu_count, notice_seconds
+
+    Example: gpuledger ingest interruptions spot-2026-09.csv
+    """
+    _append_files("interruptions", files, at=at)
+
+
+@app.command()
+def checkpoints(files: Files, at: At = None) -> None:
+    """Append checkpoints that runs saved, with the time they stood still for it.
+
+    Columns, * required: cluster*, run_id*, saved_at*, blocking_seconds, size_mib
+
+    Example: gpuledger ingest checkpoints checkpoints-2026-09.csv
+    """
+    _append_files("checkpoints", files, at=at)
+
+
+@app.command()
+def aws_prices(
+    region: Annotated[str, typer.Option(parser=named, metavar="REGION", help="AWS region, such as us-east-1.")],
+    since: Since,
+    until: Until,
+) -> None:
+    """Append AWS's spot prices of a window, its list prices and its savings plan rates. AWS keeps 90 days of spot prices.
+
+    Example: gpuledger ingest aws-prices --region us-east-1 --since 2026-09-01 --until 2026-10-01
+    """
+    _append_live("aws_prices", start=since, end=until, region=region)
+
+
 def _append_files(kind: str, files: list[Path] | None, *, at: datetime | None, **arguments: Any) -> None:
     from pipelines.ingest import ingest_files
 

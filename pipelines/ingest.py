@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from models.errors import UsageError
-from pipelines.sources import dcgm, focus, prometheus, records, slurm, telemetry_table, traces
+from pipelines.sources import (
+    dcgm,
+    focus,
+    prices_aws,
+    procurement_records,
+    prometheus,
+    records,
+    slurm,
+    telemetry_table,
+    traces,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,16 +45,21 @@ FILE_READERS: dict[str, Callable[..., Iterator[Chunk]]] = {
     "nodes": records.read_nodes,
     "policies": records.read_policies,
     "trace": traces.read_trace,
+    "prices": procurement_records.read_prices,
+    "commitments": procurement_records.read_commitments,
+    "interruptions": procurement_records.read_interruptions,
+    "checkpoints": procurement_records.read_checkpoints,
 }
 """Reader of each kind of source that comes as files: ``reader(paths, **arguments)``."""
 
 LIVE_READERS: dict[str, Callable[..., Iterator[Chunk]]] = {
     "slurm": slurm.read_sacct_live,
     "prometheus": prometheus.read_prometheus,
+    "aws_prices": prices_aws.read_aws_prices,
 }
 """Reader of each outside system that is asked for a window: ``reader(start=…, end=…, **arguments)``."""
 
-_SUPPLIED = {"paths", "at", "start", "end", "on_progress", "reporting_currency"}
+_SUPPLIED = {"paths", "at", "start", "end", "on_progress", "reporting_currency", "client", "now"}
 """What readers are told by the ledger, not by ``sources.yaml``."""
 
 SOURCES_TEMPLATE = """\
@@ -70,6 +85,9 @@ SOURCES_TEMPLATE = """\
 #   kind: prometheus
 #   url: http://prometheus:9090
 #   cluster: alps
+# prices_aws:
+#   kind: aws_prices
+#   region: us-east-1
 """
 """What ``gpuledger init`` writes as ``sources.yaml``."""
 

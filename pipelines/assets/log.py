@@ -24,6 +24,8 @@ from models.events import (
     AssetRecorded,
     BillDelivered,
     ChargeBilled,
+    CheckpointSaved,
+    CommitmentRecorded,
     Event,
     FxRateObserved,
     GpuInventoried,
@@ -31,6 +33,8 @@ from models.events import (
     NodeStateChanged,
     OwnershipAssigned,
     PolicySet,
+    PriceObserved,
+    RunInterrupted,
     RunPlaced,
     RunRecorded,
     table_name,
@@ -52,6 +56,11 @@ FEEDS: dict[str, tuple[type[Event], ...]] = {
     "fx": (FxRateObserved,),
     "nodes": (GpuInventoried, NodeStateChanged),
     "policies": (PolicySet,),
+    "prices": (PriceObserved,),
+    "aws_prices": (PriceObserved,),
+    "commitments": (CommitmentRecorded,),
+    "interruptions": (RunInterrupted,),
+    "checkpoints": (CheckpointSaved,),
 }
 """Event tables that each kind of source appends to."""
 

@@ -133,14 +133,19 @@ def test_live_systems_are_asked_for_their_window(folder: Path, monkeypatch: pyte
     window = ("--since", "2026-09-01", "--until", "2026-09-02T06:00+02:00")
     assert run("prometheus", "http://p:9090", "--cluster", "alps", "--step", 30, *window).exit_code == 0
     assert run(*SLURM, "--live", *window).exit_code == 0
+    assert run("aws-prices", "--region", "us-east-1", *window).exit_code == 0
     asked = (at(1), at(2, 4))
     assert told == [
         ("prometheus", *asked, {"url": "http://p:9090", "cluster": "alps", "step_seconds": 30}),
         ("slurm", *asked, {"cluster": "alps", "timezone": "UTC"}),
+        ("aws_prices", *asked, {"region": "us-east-1"}),
     ]
 
 
-@pytest.mark.parametrize("kind", ["org", "assets", "fx", "nodes", "policies"])
+@pytest.mark.parametrize(
+    "kind",
+    ["org", "assets", "fx", "nodes", "policies", "prices", "commitments", "interruptions", "checkpoints"],
+)
 def test_the_help_of_a_record_file_names_its_columns(kind: str) -> None:
     said = getattr(cli_ingest, kind).__doc__
     assert columns_help(kind) in said
