@@ -6,14 +6,13 @@ file, and applying it (``compile``).
 
 from __future__ import annotations
 
+# Needed at run time: settings are read by these annotations.
+from collections.abc import Mapping  # noqa: TC003
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from models.demand import WORKLOAD_CLASSES
 from models.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def _said(doc: str, default: Any) -> Any:
