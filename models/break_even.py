@@ -160,10 +160,12 @@ class Cases:
         enough = wanted * (1 - 1e-12)  # else a sum that is equal but for its rounding is a month late
         rent, cost, cut_ratio = self.rent_per_month, self.running_per_month, self.inputs.price_cut_ratio
         saved, first = np.zeros_like(wanted), np.full_like(wanted, np.nan)
+        month_later, worth = cash_flow.present_value(monthly, 1.0), np.ones_like(wanted)
         for month in range(1, self.inputs.horizon_months + 1):
             is_cut = with_price_cut and month > self.inputs.price_cut_after_months
             saving = np.where(month > self.start, rent * (1 - cut_ratio if is_cut else 1) - cost, 0)
-            saved = saved + saving * cash_flow.present_value(monthly, float(month))
+            worth *= month_later
+            saved += saving * worth
             first = np.where(np.isnan(first) & (saved >= enough), month, first)
         return first
 

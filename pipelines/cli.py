@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pipelines import cli_ingest
+from pipelines import cli_break_even, cli_ingest, cli_spot
 from pipelines.settings import Settings
 from pipelines.terminal import Format, Month, PoliteGroup, Shape, instant, progress, rows, say, tell
 
@@ -33,7 +33,9 @@ BEGIN, BOOKS, ANSWERS, UPKEEP = "Begin", "Keep the books", "Ask", "Look after th
 app = typer.Typer(cls=PoliteGroup, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 as_of_app = typer.Typer(cls=PoliteGroup, no_args_is_help=True)
 app.add_typer(cli_ingest.app, name="ingest", rich_help_panel=BOOKS)
+app.add_typer(cli_spot.app, name="spot", rich_help_panel=ANSWERS)
 app.add_typer(as_of_app, name="as-of", rich_help_panel=ANSWERS)
+app.command("break-even", rich_help_panel=ANSWERS)(cli_break_even.break_even)
 
 DASHBOARD = Path(__file__).resolve().parents[1] / "dashboards" / "app.py"
 
