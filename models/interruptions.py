@@ -278,6 +278,18 @@ def weibull_shape(
     return k, 1 / math.sqrt(events * slope)
 
 
+def up_minutes(spells: pl.DataFrame, group: str) -> Floats:
+    """A group's spells in minutes and in the order given, for a replay; those of unknown length or end are left out.
+
+    Give them in the order in which they began, so that what came together is resampled together.
+
+    Raises:
+      SourceError: As ``check_spells``.
+    """
+    known = check_spells(spells).filter(pl.col("group") == group).drop_nulls(["up_seconds", "is_interrupted"])
+    return known["up_seconds"].to_numpy() / 60
+
+
 def gang_mtbf_seconds(
     job_level: Sequence[float | None], node_level: float | None, nodes: int
 ) -> tuple[float | None, str]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from models.errors import UsageError
-from models.units import MICROS_PER_UNIT, money
 from pipelines.cli_ingest import named
 from pipelines.terminal import Format, PoliteGroup, Shape, cell, grid, rows, tell
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(cls=PoliteGroup, no_args_is_help=True)
 
+MICROS = 1_000_000  # micros in one unit of a currency; models.units has it too, but loads Polars
 MOST_PRICE = 1_000_000
 """No GPU-hour, checkpoint or restart costs more, in any currency's units that a person would type."""
 
@@ -62,7 +62,7 @@ Notice = Annotated[
     float,
     _option(0.999, "RATIO", "How often the notice suffices to save the work in progress.", from_zero=True),
 ]
-Price = Annotated[int, _option(MOST_PRICE, "PRICE", "Of a GPU-hour on spot.", from_zero=True, scale=MICROS_PER_UNIT)]
+Price = Annotated[int, _option(MOST_PRICE, "PRICE", "Of a GPU-hour on spot.", from_zero=True, scale=MICROS)]
 Alternative = Annotated[
     int,
     _option(
@@ -70,11 +70,11 @@ Alternative = Annotated[
         "PRICE",
         "Of one more GPU-hour elsewhere, after discounts; 0 where a commitment lies unused.",
         from_zero=True,
-        scale=MICROS_PER_UNIT,
+        scale=MICROS,
     ),
 ]
 Once = Annotated[
-    int, _option(MOST_PRICE, "PRICE", "Storage and egress, of the whole job.", from_zero=True, scale=MICROS_PER_UNIT)
+    int, _option(MOST_PRICE, "PRICE", "Storage and egress, of the whole job.", from_zero=True, scale=MICROS)
 ]
 Hours = Annotated[float, _option(1e6, "HOURS", "Useful work, without checkpoints and interruptions.")]
 Deadline = Annotated[float | None, _option(1e6, "HOURS", "By when it must be done, from its start.")]
@@ -185,6 +185,8 @@ def _print(answer: dict[str, Any], shape: Format) -> None:
 
 def _figures(answer: pl.DataFrame) -> Table:
     """A line a figure; prices in whole units of their currency."""
+    from models.units import money
+
     body = []
     for name, value in answer.row(0, named=True).items():
         is_price = name.endswith("_micros_per_gpu_hour") and value is not None

@@ -23,6 +23,7 @@ from models.interruptions import (
     gang_mtbf_seconds,
     gang_spells,
     mtbf_bounds,
+    up_minutes,
     weibull_shape,
 )
 from models.spot import Checkpointing
@@ -167,6 +168,11 @@ def test_what_is_unknown_is_left_out_and_counted() -> None:
     rows = rows.with_columns(is_interrupted=pl.when(pl.col("up_seconds") == 50).then(None).otherwise("is_interrupted"))
     found = fit(rows)[0]
     assert (found.spell_count, found.unknown_count, found.mtbf_seconds) == (6, 2, 3600)
+
+
+def test_spells_to_replay_are_a_groups_known_ones_in_order() -> None:
+    both = pl.concat([attempts([(300, 10), (None, None), (60, None)], "b"), attempts([(900, 5)], "a")])
+    assert up_minutes(both, "b").tolist() == [5, 1]
 
 
 def test_each_group_is_fitted_alone() -> None:
