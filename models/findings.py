@@ -148,4 +148,26 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
         "No policy says what kind of work this is; a plan treats it as training that cannot be interrupted. Set policy workload_class "
         "for its QOS, partition or account.",
     ),
+    FindingKind(
+        "price_stale",
+        "warning",
+        "days",
+        "a price read within the days that policy price_max_age_days says",
+        "What is bought or planned is compared with an old price, and GPU prices move both ways. Ingest a newer price file, "
+        "or ask the provider again.",
+    ),
+    FindingKind(
+        "price_without_rate",
+        "warning",
+        "prices and commitments",
+        "a rate for the month in which the price was read or the commitment starts",
+        "Their currency has no exchange rate for that month, so no plan can use them. Ingest an fx file.",
+    ),
+    FindingKind(
+        "commitment_overlap",
+        "info",
+        "commitments",
+        "one purchase",
+        "Several active commitments of one offer begin and end together: they may be one purchase recorded twice, or bought twice.",
+    ),
 )

@@ -67,6 +67,11 @@ POLICIES: tuple[Policy, ...] = (
         (*WORKLOAD_CLASSES, UNCLASSIFIED),
         subject_kinds=("qos", "partition", "account"),
     ),
+    Policy(
+        "price_max_age_days",
+        "45",
+        "Days after which a price that a plan or commitment uses, or any on-demand price, is pointed out as old.",
+    ),
 )
 
 
