@@ -241,8 +241,9 @@ def _at(values: Floats, scenario: int, hours: slice, pools: Integers) -> Floats:
     return np.ascontiguousarray((found[hours] if len(found) > 1 else found).T[pools])
 
 
-def _rows(problem: Problem, held: Floats, budget: Floats, group: Group, scenario: int, hours: slice) -> Rows:
-    """The hours of one scenario for the pools of one group."""
+def rows_of(problem: Problem, supplied: tuple[Floats, Floats], group: Group, scenario: int, hours: slice) -> Rows:
+    """The hours of one scenario for the pools of one group, with what is held and the budget of each period."""
+    held, budget = supplied
     period, pools = problem.period_of_hour[hours], group.pools
     return Rows(
         uncovered=np.maximum(_at(problem.demand, scenario, hours, pools) - held.T[pools][:, period], 0),
@@ -256,7 +257,7 @@ def _rows(problem: Problem, held: Floats, budget: Floats, group: Group, scenario
     )
 
 
-def _chunks(problem: Problem) -> Iterator[tuple[int, slice, Integers, Integers]]:
+def chunks(problem: Problem) -> Iterator[tuple[int, slice, Integers, Integers]]:
     """Scenario, hours, and in them the rows where a period starts and which period that is."""
     for scenario in range(len(problem.probability)):
         for start in range(0, len(problem.hour_weight), CHUNK_HOURS):
@@ -281,10 +282,10 @@ def evaluate(problem: Problem, units: Floats) -> Recourse:
     cost, parts = np.zeros(scenarios), groups(problem)
     pool_bound, held_slope = np.zeros((2, scenarios, periods, pools))
     budget_slope = np.zeros((scenarios, periods, budget.shape[1]))
-    for scenario, hours, starts, period in _chunks(problem):
+    for scenario, hours, starts, period in chunks(problem):
         weight = problem.hour_weight[hours]
         for group in parts:
-            rows = _rows(problem, held, budget, group, scenario, hours)
+            rows = rows_of(problem, (held, budget), group, scenario, hours)
             shadow = rows.shadow_prices()
             serving, slope = rows.cost_and_slope(rows.price_under(shadow))
             at = np.ix_([scenario], period, group.pools)
@@ -318,10 +319,10 @@ def serve(problem: Problem, units: Floats, hours_each: Floats) -> Served:
     held, budget = supply(problem, units)
     gpu_hours, money = np.zeros((2, scenarios, len(CHANNELS), pools))
     held_unused, budget_unused = np.zeros((scenarios, pools)), np.zeros((scenarios, budget.shape[1]))
-    for scenario, hours, _, _ in _chunks(problem):
+    for scenario, hours, _, _ in chunks(problem):
         weight, each = problem.hour_weight[hours], hours_each[hours]
         for group in groups(problem):
-            rows = _rows(problem, held, budget, group, scenario, hours)
+            rows = rows_of(problem, (held, budget), group, scenario, hours)
             taken = rows.paid_by_budgets()
             rest = rows.after_budgets(taken)
             by_rate = np.where(np.isfinite(rows.rate), rows.rate, 0)[:, :, None] * taken

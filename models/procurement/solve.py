@@ -1,0 +1,49 @@
+"""Choose the method by the problem's structure, and whole units last.
+
+Belongs here: which solver a problem goes to. Order statistics where pools and hours separate; otherwise the L-shaped
+method; the extensive program where several budgets reach one pool, the L-shaped bound stays away from the cost, and the
+program is small enough to be written out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from models.procurement import extensive, lshaped, separable
+from models.procurement.whole import in_whole_units
+
+if TYPE_CHECKING:
+    from models.procurement.problem import Problem, Solution
+
+EXTENSIVE_ROWS = 60_000  # about 3 s and 200 MB
+
+
+def solve(problem: Problem, *, gap: float = 1e-6) -> Solution:
+    """Find what to buy.
+
+    Args:
+      problem: The problem.
+      gap: Largest difference of cost and bound before units are made whole, as a part of the cost. Where it cannot be
+        reached (several budgets that reach the same pools, in a problem too large to write out) the solution says what
+        was: ``Solution.gap_ratio``.
+
+    Returns:
+      The plan; ``method`` says how it was found, ``bound`` is that of the relaxed problem.
+
+    Raises:
+      UsageError: The limits cannot all be kept; the message names them and by how much.
+      CheckError: HiGHS could not solve a program.
+    """
+    return in_whole_units(problem, relaxed(problem, gap=gap))
+
+
+def relaxed(problem: Problem, *, gap: float = 1e-6) -> Solution:
+    """Find what to buy if any amount could be bought; see ``solve``."""
+    if separable.is_separable(problem):
+        return separable.solve(problem)
+    found = lshaped.solve(problem, gap=gap)
+    variable = abs(found.cost - problem.fixed_cost)
+    if found.cost - found.bound <= gap * variable or extensive.row_count(problem) > EXTENSIVE_ROWS:
+        return found
+    exact = extensive.solve(problem)
+    return exact if exact.cost <= found.cost else found
