@@ -257,3 +257,13 @@ BUSINESS_UNITS = {
 """Business unit of each team."""
 
 MOVED_TEAM, MOVED_TO, MOVED_ON = "speech", "Research", "2026-10-15"
+
+WORKLOAD_CLASSES = {
+    "partition:mig": "inference",
+    "partition:spot": "deferrable",
+    "account:serve-prod": "inference",
+    **dict.fromkeys(("account:fm-pretrain", "account:fm-scaling", "account:sft", "account:rlhf"), "rigid"),
+    **dict.fromkeys(("account:vision", "account:protein", "account:screen", "account:imaging"), "deferrable"),
+    **dict.fromkeys(("account:eval", "account:serve-dev"), "dev"),
+}
+"""Kind of work by partition and account. Nobody has said what speech on demand and the student's runs are."""

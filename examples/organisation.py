@@ -19,8 +19,21 @@ import numpy as np
 
 from examples.accounting import dumps
 from examples.billing import as_csv_gz, cloud_bill, restated, storage_bill
-from examples.company import ACCOUNTS, BUSINESS_UNITS, DUMPS, MOVED_ON, MOVED_TEAM, MOVED_TO, TIMEZONES, seconds
+from examples.checkpoints import checkpoints_csv
+from examples.company import (
+    ACCOUNTS,
+    BUSINESS_UNITS,
+    DUMPS,
+    MONTHS,
+    MOVED_ON,
+    MOVED_TEAM,
+    MOVED_TO,
+    TIMEZONES,
+    WORKLOAD_CLASSES,
+    seconds,
+)
 from examples.fleet import draw_stays, node_states_csv, nodes_csv, windows
+from examples.market import OBSERVED, commitments_csv, prices_csv
 from examples.sampling import weekly_samples
 from examples.scheduling import schedule
 from examples.workload import draw_requests
@@ -28,7 +41,7 @@ from examples.workload import draw_requests
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from examples.fleet import Stay
+    from examples.billing import Line
 
 README = """\
 Meridian Labs: example input of GPU Ledger, seed {seed}
@@ -44,8 +57,23 @@ Calibrated on published figures (the data behind them is not part of these files
   spot         once a day or more, as public traces of spot instances show.
   prices       AWS on-demand list prices of 2026; savings plan and spot by published ratios; owned nodes by published
                calculators (320,000 USD a node of eight H100, 184.06 USD per kW and month, 0.08 USD per kWh). Weakly sourced.
+  offers       p4d, p4de and p5 on demand, a year's reservations of p4d and p4de: AWS price list of us-east-1. Other terms:
+               AWS's grid of p4d in cn-northwest-1. Compute Savings Plans: the grid's median of convertible reservations.
+               Spot: Spot Advisor, and p5 by zone in July 2026. Capacity Block: 41.528 USD an hour of p5, July 2026.
+               H100 elsewhere: 2.95 on demand, 2.35 by the year (secondary sources). AWS sells no reserved p5: it has no line.
+               The days on which they are said to have been read are invented.
 
-slurm/ sacct text · telemetry/ samples · bills/ FOCUS 1.2 · records/ organisation, inventory, assets, rates, policies
+Where prices and bills differ, and why:
+  - The plan of 75 USD an hour covers the two reserved p5.48xlarge only. AWS would let what is left of it (5.10 USD an hour)
+    cover the p5.4xlarge of nimbus-m1 as well.
+  - The bill charges spot by the day, prices say what it cost on the last day of a month, in the zone of the nodes.
+  - An owned node bought anew is 45,000 USD a GPU and 588.84 a month: with its part of the network, with support and staff. The
+    register has the network as an asset of its own and 1,877.41 a node and month, the rack; support and staff are not in it.
+  - Commitments name the six owned nodes with what they cost by the hour in the register: rack and power.
+  - The reservation of one p4de begins in December, so no bill has it.
+
+slurm/ sacct text · telemetry/ samples · bills/ FOCUS 1.2 · records/ organisation, inventory, assets, rates, policies, prices,
+commitments, checkpoints
 """
 
 
@@ -54,7 +82,7 @@ class Delivery:
     """Files that reach the ledger together.
 
     Attributes:
-      kind: What reads them: slurm, telemetry, focus, org, assets, fx, nodes or policies.
+      kind: What reads them, such as slurm or prices: a kind of ``gpuledger ingest``.
       files: The files.
       delivered_at: When they come.
       arguments: What their reader takes besides: cluster, timezone.
@@ -77,11 +105,13 @@ def generate(folder: Path, *, seed: int = 7) -> list[Delivery]:
         (folder / name).mkdir(parents=True, exist_ok=True)
     _written(folder / "README.txt", README.format(seed=seed))
     # A stream of random numbers for each part, so that a change of one leaves the others as they were.
-    fleet, work, waiting, atlas, nimbus, cloud, storage = np.random.default_rng(seed).spawn(7)
+    fleet, work, waiting, atlas, nimbus, cloud, storage, saving = np.random.default_rng(seed).spawn(8)
     stays = draw_stays(fleet)
     up = windows(stays)
     attempts = schedule(draw_requests(work), up, waiting)
-    deliveries = [*_records(folder), *_bills(folder, cloud, storage, stays)]
+    bills = {month: cloud_bill(month, stays, cloud) for month in MONTHS}
+    texts = checkpoints_csv(attempts, saving, months=list(MONTHS.values()))
+    deliveries = [*_records(folder), *_bills(folder, bills, storage), *_market(folder, bills), *_saved(folder, texts)]
     for cluster, rng in (("atlas", atlas), ("nimbus", nimbus)):
         for taken_at, text in dumps(attempts, cluster):
             path = _written(folder / "slurm" / f"{cluster}-{_day(taken_at)}.txt", text)
@@ -97,7 +127,9 @@ def generate(folder: Path, *, seed: int = 7) -> list[Delivery]:
             _written(folder / "records" / f"node_states-{_day(known_at)}.csv", node_states_csv(known_at)),
         )
         deliveries.append(Delivery("nodes", files, _instant(known_at)))
-    order = ("policies", "org", "assets", "fx", "nodes", "slurm", "telemetry", "focus")
+    order = (
+        "policies", "org", "assets", "fx", "nodes", "prices", "commitments", "slurm", "telemetry", "checkpoints", "focus",
+    )  # fmt: skip
     return sorted(deliveries, key=lambda one: (one.delivered_at, order.index(one.kind), one.files))
 
 
@@ -108,7 +140,8 @@ def _records(folder: Path) -> Iterator[Delivery]:
     moved = [
         f"*,{one.name},{one.project},{one.team},{MOVED_TO},{MOVED_ON}" for one in ACCOUNTS if one.team == MOVED_TEAM
     ]
-    policies = ["policy,subject,effective_from,value", "distribute,shared,2026-09-01,proportional"]
+    classes = [f"workload_class,{subject},2026-09-01,{name}" for subject, name in WORKLOAD_CLASSES.items()]
+    policies = ["policy,subject,effective_from,value", "distribute,shared,2026-09-01,proportional", *classes]
     files = (
         ("org", "2026-09-01", "org.csv", [header, *org]),
         ("assets", "2026-09-01", "assets.csv", _assets()),
@@ -144,11 +177,9 @@ def _assets() -> list[str]:
     ]
 
 
-def _bills(
-    folder: Path, cloud: np.random.Generator, storage: np.random.Generator, stays: list[Stay]
-) -> Iterator[Delivery]:
+def _bills(folder: Path, bills: dict[str, list[Line]], storage: np.random.Generator) -> Iterator[Delivery]:
     """September's bill twice with the same bytes and once restated after its close; October's once; another provider's."""
-    september, october = (cloud_bill(month, stays, cloud) for month in ("2026-09", "2026-10"))
+    september, october = bills["2026-09"], bills["2026-10"]
     files = (
         ("2026-10-01T09:00", "cloud-2026-09.csv.gz", september),
         ("2026-10-02T09:00", "cloud-2026-09-again.csv.gz", september),
@@ -161,6 +192,29 @@ def _bills(
         path = folder / "bills" / name
         path.write_bytes(as_csv_gz(lines))
         yield Delivery("focus", (path,), _instant(seconds(delivered_at)))
+
+
+def _market(folder: Path, bills: dict[str, list[Line]]) -> Iterator[Delivery]:
+    """Prices read at the end of each month, what is held, and a reservation that was bought in October."""
+    known = ([], bills["2026-09"], bills["2026-10"])
+    for observed_on, delivered_at, bill in zip(
+        OBSERVED, ("2026-09-01", "2026-10-01T09:30", "2026-11-01"), known, strict=True
+    ):
+        path = _written(folder / "records" / f"prices-{observed_on}.csv", prices_csv(observed_on, bill))
+        yield Delivery("prices", (path,), _instant(seconds(delivered_at)))
+    for name, delivered_at, queued in (
+        ("commitments", "2026-09-01", False),
+        ("commitments-october", "2026-10-20T09:00", True),
+    ):
+        path = _written(folder / "records" / f"{name}.csv", commitments_csv(queued=queued))
+        yield Delivery("commitments", (path,), _instant(seconds(delivered_at)))
+
+
+def _saved(folder: Path, texts: list[str]) -> Iterator[Delivery]:
+    """Checkpoints, by the month."""
+    for (month, (_, end)), text in zip(MONTHS.items(), texts, strict=True):
+        path = _written(folder / "records" / f"checkpoints-{month}.csv", text)
+        yield Delivery("checkpoints", (path,), _instant(end))
 
 
 def _written(path: Path, text: str) -> Path:

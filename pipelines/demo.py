@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import partial
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from examples.organisation import generate
@@ -18,12 +19,14 @@ from pipelines import ledger, show
 from pipelines.build import build
 from pipelines.ingest import ingest_files
 from pipelines.lake import Lake
+from pipelines.plan_settings import PLAN_FILE
 from pipelines.publish import publish, query
 from pipelines.statement import by_team, read_statement
 from pipelines.terminal import Format, progress, rows, say, tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from examples.organisation import Delivery
     from pipelines.settings import Settings
@@ -40,6 +43,7 @@ What to type next, with GPULEDGER_HOME={home}:
   gpuledger as-of 2026-10-06 prove 2026-09       September as it was known before its bill was restated
   gpuledger findings                             what a person should look at
   gpuledger sql "select team, sum(cost) as cost from marts.chargeback_monthly group by team order by cost desc"
+  gpuledger plan                                 what to buy, as {plan} asks
   gpuledger serve                                the dashboards
   dagster dev -w workspace.yaml                  the pipelines"""
 
@@ -68,11 +72,20 @@ def run(settings: Settings) -> None:
             )
     with progress("generating files"):
         deliveries = generate(settings.home / "demo-files")
+    plan_path = write_plan(settings)
     fill(settings, deliveries)
     show_books(settings)
-    files = settings.home / "demo-files"
-    tell(f"\n{len(deliveries):,} deliveries took {time.monotonic() - started:,.0f} s; their files are in {files}.")
-    tell(NEXT.format(home=settings.home))
+    folder = settings.home / "demo-files"
+    tell(f"\n{len(deliveries):,} deliveries took {time.monotonic() - started:,.0f} s; their files are in {folder}.")
+    tell(NEXT.format(home=settings.home, plan=plan_path))
+
+
+def write_plan(settings: Settings) -> Path:
+    """Lay what the example company plans for into the ledger's home; one that is there already stays as it is."""
+    path = settings.home / PLAN_FILE
+    if not path.exists():
+        path.write_bytes(files("examples").joinpath(PLAN_FILE).read_bytes())
+    return path
 
 
 def fill(settings: Settings, deliveries: Sequence[Delivery]) -> None:
