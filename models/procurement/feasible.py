@@ -44,7 +44,8 @@ def optimum(solver: highspy.Highs, what: str) -> tuple[Floats, float]:
     """
     solver.run()
     status = solver.getModelStatus()
-    if status != highspy.HighsModelStatus.kOptimal:
+    # With nothing to choose (no column, no limit) there is no model, and the empty choice is the best one.
+    if status not in {highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kModelEmpty}:
         raise CheckError(f"HiGHS found no optimum of {what}: {solver.modelStatusToString(status)}.")
     return np.array(solver.getSolution().col_value), float(solver.getInfo().objective_function_value)
 

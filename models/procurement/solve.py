@@ -9,11 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from models.procurement import extensive, lshaped, separable
+from models.procurement.feasible import require_feasible
+from models.procurement.problem import Solution
+from models.procurement.recourse import evaluate
 from models.procurement.whole import in_whole_units
 
 if TYPE_CHECKING:
-    from models.procurement.problem import Problem, Solution
+    from models.procurement.problem import Problem
 
 EXTENSIVE_ROWS = 60_000  # about 3 s and 200 MB
 
@@ -39,6 +44,8 @@ def solve(problem: Problem, *, gap: float = 1e-6) -> Solution:
 
 def relaxed(problem: Problem, *, gap: float = 1e-6) -> Solution:
     """Find what to buy if any amount could be bought; see ``solve``."""
+    if not len(problem.column_cost):
+        return _nothing(problem)
     if separable.is_separable(problem):
         return separable.solve(problem)
     found = lshaped.solve(problem, gap=gap)
@@ -47,3 +54,18 @@ def relaxed(problem: Problem, *, gap: float = 1e-6) -> Solution:
         return found
     exact = extensive.solve(problem)
     return exact if exact.cost <= found.cost else found
+
+
+def _nothing(problem: Problem) -> Solution:
+    """What serving costs where there is nothing to choose."""
+    require_feasible(problem)
+    nothing = np.zeros(0)
+    served = evaluate(problem, nothing)
+    return Solution(
+        units=nothing,
+        cost=problem.objective(nothing, served.cost),
+        bound=problem.objective(nothing, served.bound),
+        scenario_cost=problem.fixed_cost + served.cost,
+        method="nothing to choose",
+        rounds=0,
+    )

@@ -1,0 +1,99 @@
+"""Why a purchase is recommended: how often its last unit is used, from where on it pays, and against what.
+
+Does not belong here: deciding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from models.prices import Instrument
+from models.procurement.recourse import serve, supply
+
+if TYPE_CHECKING:
+    from models.procurement.compile import Compiled
+    from models.procurement.problem import Floats, Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why.
+
+    Attributes:
+      break_even_ratio: Part of the hours in which the last unit must be used to pay; None where nothing compares.
+      text: One sentence.
+    """
+
+    break_even_ratio: float | None
+    text: str
+
+
+def used_ratio(compiled: Compiled, units: Floats) -> Floats:
+    """Part of the hours, over all scenarios, in which the last unit of each column is used while it serves (J)."""
+    problem = compiled.problem
+    held, budget = supply(problem, units)
+    lost = serve(problem, units, np.ones(problem.demand.shape[1])).budget_unused
+    found = np.zeros(len(units))
+    for place, column in enumerate(compiled.columns):
+        active = problem.column_supply[place][problem.period_of_hour] > 0
+        if not active.any():
+            continue
+        if column.in_budget:
+            number = problem.column_budget[place]
+            paid = float(budget[problem.period_of_hour, number] @ problem.hour_weight)
+            found[place] = 1 - float(problem.probability @ lost[:, number]) / paid if paid else 0.0
+            continue
+        pool = problem.column_pool[place]
+        level = held[problem.period_of_hour, pool][active]
+        reached = problem.demand[:, active, pool] >= level - 1e-9
+        found[place] = float(problem.probability @ reached.mean(axis=1))
+    return found
+
+
+def reason(compiled: Compiled, place: int, used: float) -> Reason:
+    """Why one column is bought.
+
+    Args:
+      compiled: The problem and its columns.
+      place: Which column.
+      used: Its ``used_ratio``.
+    """
+    problem, column = compiled.problem, compiled.columns[place]
+    if column.offer.instrument is Instrument.SAVINGS_PLAN:
+        number = problem.column_budget[place]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = problem.budget_rate[number] / problem.on_demand_price.mean(axis=(0, 1))
+        compared = [one for one in ratio.tolist() if np.isfinite(one) and one > 0]
+        if not compared:
+            return Reason(None, f"{used:.1%} of the commitment is used; no on-demand price compares")
+        low, high = min(compared), max(compared)
+        spread = f"{low:.1%}" if high - low < 0.0005 else f"{low:.1%} to {high:.1%}"
+        return Reason(
+            max(compared),
+            f"{used:.1%} of the commitment is used; it pays from {spread} on, its rates against on demand by pool",
+        )
+    price, against, name = _prices(problem, compiled, place)
+    if not np.isfinite(against) or against <= 0:
+        return Reason(None, f"the last GPU is used in {used:.1%} of the hours; nothing else can be had by the hour")
+    share = price / against
+    text = (
+        f"the last GPU is used in {used:.1%} of the hours and pays from {share:.1%} on: {price:,.2f} a GPU-hour whether "
+        f"used or not, against {against:,.2f} {name}"
+    )
+    if used < share:
+        text += "; it is bought for a limit (capacity held ready, whole nodes), not for its price"
+    return Reason(share, text)
+
+
+def _prices(problem: Problem, compiled: Compiled, place: int) -> tuple[float, float, str]:
+    """Price of an hour of one GPU while it serves, what an hour costs otherwise, and what that is."""
+    pool = problem.pools.index(compiled.columns[place].pools[0])
+    active = problem.column_supply[place][problem.period_of_hour] > 0
+    price = float(problem.column_cost[place] / problem.hour_weight[active].sum())
+    otherwise = float(problem.on_demand_price[..., pool].mean())
+    if np.isfinite(otherwise):
+        return price, otherwise, "on demand"
+    return price, float(problem.shortfall_price[pool]), "for going without"

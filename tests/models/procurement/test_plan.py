@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.errors import UsageError
+from models.prices import YEAR_SECONDS, Instrument
+from models.procurement.plan import NOTHING_NEW, ON_DEMAND_ONLY, plan, tail_mean
+from models.procurement.policy import PlanPolicy
+from tests.markets import AT, DOLLAR, commitment, demand, offer, on_demand, pool, reserved, savings_plan, spot
+
+if TYPE_CHECKING:
+    from models.demand import Scenarios
+    from models.prices import Offer
+
+PLAIN = PlanPolicy(discount_ratio=0, later_use_ratio=1, whole_nodes=False)
+YEAR = 8_760
+
+
+def office_hours(gpus_by_day: int, gpus_by_night: int) -> Scenarios:
+    """A year: 8 hours of each day at one level, 16 at another."""
+    return demand(([gpus_by_day] * 8 + [gpus_by_night] * 16) * 365)
+
+
+def test_gpus_used_a_third_of_the_day_stay_on_demand_and_the_rest_is_reserved() -> None:
+    # Reserved at 4 against 6: pays from two thirds of the hours on. 10 GPUs are used always, 20 more in a third of them.
+    made = plan(office_hours(30, 10), [pool()], [on_demand(6), reserved(4)], [], PLAIN)
+    (line,) = made.lines
+    assert (line.offer.offer_id, line.gpus) == ("reserved_1y", 10)
+    assert line.break_even_ratio == pytest.approx(4 / 6)
+    assert line.used_ratio == 1.0
+    assert line.cost_micros == 10 * 4 * YEAR * DOLLAR
+    assert made.expected_cost_micros == (10 * 4 * YEAR + 20 * 6 * 8 * 365) * DOLLAR
+    assert made.bound_cost_micros == made.objective_cost_micros == made.expected_cost_micros
+    assert made.repriced_cost_micros == made.expected_cost_micros
+    saving = {one.baseline: one for one in made.savings}
+    assert saving[ON_DEMAND_ONLY].saving_micros == 10 * 2 * YEAR * DOLLAR
+    assert saving[NOTHING_NEW].saving_micros == 10 * 2 * YEAR * DOLLAR
+
+
+def test_what_is_held_is_used_first_and_what_expires_is_wanted_again() -> None:
+    half = YEAR // 2
+    held = commitment("old", AT - timedelta(days=100), AT + timedelta(hours=half), gpus=10)
+    policy = replace(PLAIN, start_months=(0, 6))
+    made = plan(demand([10] * YEAR), [pool()], [on_demand(6), reserved(4)], [held], policy)
+    # The first half is covered; from month 6 on (hour 4,380) the ten are bought again.
+    (line,) = made.lines
+    assert line.starts_at == AT + timedelta(hours=half)
+    assert line.gpus == pytest.approx(10, rel=1e-5)
+    assert made.held_cost_micros == 10 * 4 * half * DOLLAR
+    assert made.expected_cost_micros == pytest.approx(10 * 4 * YEAR * DOLLAR, rel=1e-6)
+
+
+def test_spot_dearer_than_the_reservation_does_not_displace_it() -> None:
+    wanted = replace(demand([10] * YEAR), gpus={"deferrable": np.full((1, YEAR, 1), 10.0)})
+    policy = replace(PLAIN, spot_share_ratio={"deferrable": 1.0}, spot_goodput_ratio=0.5)
+    dear = plan(wanted, [pool()], [on_demand(6), reserved(4), spot(2.5)], [], policy)  # 5 a useful hour
+    cheap = plan(wanted, [pool()], [on_demand(6), reserved(4), spot(1)], [], policy)  # 2 a useful hour
+    assert [one.gpus for one in dear.lines] == [10]
+    assert not cheap.lines
+    assert cheap.expected_cost_micros == 2 * 10 * YEAR * DOLLAR
+
+
+def test_a_savings_plan_is_bought_in_money_and_billed_as_planned() -> None:
+    two = replace(demand([1] * YEAR), pools=("h100", "a100"), gpus={"rigid": np.ones((1, YEAR, 2)) * [5, 10]})
+    offers = [on_demand({"h100": 6, "a100": 3}), savings_plan({"h100": 4, "a100": 2})]
+    made = plan(two, [pool(), pool("a100")], offers, [], PLAIN)
+    (line,) = made.lines
+    assert line.gpus is None
+    assert line.hourly_commitment_micros == pytest.approx((5 * 4 + 10 * 2) * DOLLAR, rel=1e-5)
+    assert made.repriced_cost_micros == pytest.approx(made.expected_cost_micros, rel=1e-6)
+
+
+def test_the_vendors_order_may_cost_more_than_the_plan_hoped() -> None:
+    # Two plans held already, one better for h100 and one for a100: the seller takes the highest saving first.
+    def held(name: str, rates: dict[str, float]) -> object:
+        return commitment(
+            name, AT - timedelta(days=1), AT + timedelta(days=400), gpus=None, instrument=Instrument.SAVINGS_PLAN,
+            pools=tuple(rates), hourly_commitment_micros=4 * DOLLAR,
+            rate_micros_per_gpu_hour={pool: round(rate * DOLLAR) for pool, rate in rates.items()},
+        )  # fmt: skip
+
+    two = replace(demand([1] * 24), pools=("h100", "a100"), gpus={"rigid": np.ones((1, 24, 2))})
+    portfolio = [held("wide", {"h100": 4.0, "a100": 2.0}), held("narrow", {"h100": 3.9})]
+    made = plan(two, [pool(), pool("a100")], [on_demand({"h100": 6, "a100": 3})], portfolio, PLAIN)  # type: ignore[arg-type]
+    assert made.repriced_cost_micros >= made.expected_cost_micros - 1
+
+
+def test_the_limit_that_cannot_be_kept_is_named_with_how_much_is_lacking() -> None:
+    wanted = demand([40] * 100, "inference")
+    policy = replace(PLAIN, inference_availability_ratio=0.99, power_cap_watts=20_000, power_usage_effectiveness=1)
+    owned = offer(
+        "owned", Instrument.OWNED, 0, upfront_micros_per_gpu=DOLLAR, life_months=48, power_watts_per_gpu=1_000
+    )
+    with pytest.raises(UsageError, match="capacity held ready for inference in h100.* needs at least 41 GPUs, but 20 can be"):
+        plan(wanted, [pool()], [on_demand(6), owned], [], policy)
+
+
+def test_no_demand_buys_nothing_and_costs_nothing() -> None:
+    made = plan(demand([0] * 100), [pool()], [on_demand(6), reserved(4)], [], PLAIN)
+    assert (made.lines, made.expected_cost_micros) == ((), 0)
+
+
+def test_a_purchase_is_tried_in_other_worlds() -> None:
+    made = plan(office_hours(10, 10), [pool()], [on_demand(6), reserved(4)], [], PLAIN)
+    worlds = {one.name: one for one in made.stresses}
+    cut = worlds["on-demand prices fall by 44%"]
+    assert cut.loss_micros == pytest.approx((4 - 6 * 0.56) * 10 * YEAR * DOLLAR)
+    assert worlds["demand falls by 30%"].loss_micros == (10 * 4 - 7 * 6) * YEAR * DOLLAR
+
+
+def test_a_price_that_does_not_exist_is_no_baseline() -> None:
+    contract = offer("contract", Instrument.CONTRACT, 3, term_seconds=YEAR_SECONDS)
+    made = plan(office_hours(2, 2), [pool()], [contract], [], PLAIN)
+    by_name = {one.baseline: one for one in made.savings}
+    assert by_name[ON_DEMAND_ONLY].baseline_cost_micros is None
+    assert (
+        by_name[NOTHING_NEW].baseline_cost_micros == 2 * 9 * YEAR * DOLLAR
+    )  # going without, at three times the contract
+
+
+def test_offers_that_price_no_pool_are_refused() -> None:
+    with pytest.raises(UsageError, match="no price of any instrument"):
+        plan(demand([1] * 24), [pool()], [], [], PLAIN)
+
+
+def test_the_tail_is_the_mean_of_the_worst_with_the_border_counted_in_part() -> None:
+    cost, probability = np.array([10.0, 20, 30]), np.array([0.5, 0.3, 0.2])
+    assert tail_mean(cost, probability, 0.0) == pytest.approx(17)
+    assert tail_mean(cost, probability, 0.6) == pytest.approx((0.2 * 30 + 0.2 * 20) / 0.4)
+
+
+prices = st.integers(min_value=1, max_value=9)
+hours = st.lists(st.integers(min_value=0, max_value=6), min_size=24, max_size=48)
+
+
+def market(on_demand_price: int, reserved_price: int, spot_price: int) -> list[Offer]:
+    """Three instruments."""
+    return [on_demand(on_demand_price), reserved(reserved_price), spot(spot_price)]
+
+
+@settings(max_examples=40)
+@given(hours, st.tuples(prices, prices, prices))
+def test_parts_add_up_and_everything_scales_as_it_must(gpus: list[int], price: tuple[int, int, int]) -> None:
+    wanted = demand(gpus, "deferrable")
+    made = plan(wanted, [pool()], market(*price), [], PLAIN)
+    parts = sum(one.cost_micros for one in made.lines) + made.held_cost_micros + made.dispatch["cost_micros"].sum()
+    assert parts == made.expected_cost_micros
+    assert made.expected_cost_micros == pytest.approx(made.objective_cost_micros, abs=len(gpus) + 9)
+    assert made.bound_cost_micros <= made.objective_cost_micros + 1
+    doubled = plan(wanted, [pool()], market(*(2 * one for one in price)), [], PLAIN)
+    assert doubled.objective_cost_micros == pytest.approx(2 * made.objective_cost_micros, rel=1e-9, abs=9)
+    fewer = plan(wanted, [pool()], market(*price)[:2], [], PLAIN)
+    assert fewer.objective_cost_micros >= made.objective_cost_micros - 9
+    more = plan(demand([one + 1 for one in gpus], "deferrable"), [pool()], market(*price), [], PLAIN)
+    assert more.objective_cost_micros >= made.objective_cost_micros - 9
+    assert plan(wanted, [pool()], market(*price), [], PLAIN).lines == made.lines
