@@ -9,44 +9,16 @@ invariants:
     select cluster, sum(held_share_seconds) as held, sum(wanted_share_seconds) as wanted
     from core.demand_hourly group by cluster having sum(wanted_share_seconds) < sum(held_share_seconds)
 */
--- What a run wants is what it held, moved to when it was submitted; one that still runs is wanted until the last day known.
--- An interval changes what is held at its two ends only: each end is a step in the level, less what of its hour lies before
--- it, and hours without a step repeat the level. That is four rows a run however long it ran, so the whole table is made
--- anew each time: runs want GPUs on days long before those that they touch.
-with attempt as (
-  select d.cluster, d.gpu_model, d.workload_class, d.held_shares, d.started_at, d.wanted_from_at,
-    case when d.is_queue_known then 0 else d.held_shares end as unqueued_shares,
-    coalesce(d.ended_at, l.known_until_at) as held_until_at,
-    case when d.ended_at is null then l.known_until_at
-      else d.wanted_from_at + (d.ended_at - d.started_at) end as wanted_until_at
-  from core.run_demand as d
+-- Levels are added up along the hours from the steps at which they change; hours without a step repeat the level. The
+-- whole table is made anew each time, from few rows: runs want GPUs on days long before those that they touch.
+with step as (
+  select s.cluster, s.gpu_model, s.workload_class, coalesce(s.step_hour, l.known_until_at) as step_hour,
+    sum(s.held_shares) as held_shares, sum(s.held_before_share_seconds) as held_before,
+    sum(s.wanted_shares) as wanted_shares, sum(s.wanted_before_share_seconds) as wanted_before,
+    sum(s.unqueued_shares) as unqueued_shares, sum(s.unqueued_before_share_seconds) as unqueued_before
+  from core.demand_step as s
   cross join reference.ledger as l
-),
-change as (
-  select cluster, gpu_model, workload_class, started_at as changed_at, held_shares, 0 as wanted_shares, unqueued_shares
-  from attempt
-  union all
-  select cluster, gpu_model, workload_class, held_until_at, -held_shares, 0, -unqueued_shares
-  from attempt
-  union all
-  select cluster, gpu_model, workload_class, wanted_from_at, 0, held_shares, 0
-  from attempt
-  union all
-  select cluster, gpu_model, workload_class, wanted_until_at, 0, -held_shares, 0
-  from attempt
-),
-placed as (
-  select cluster, gpu_model, workload_class, date_trunc('hour', changed_at) as step_hour,
-    date_diff('second', date_trunc('hour', changed_at), changed_at) as seconds_before, held_shares, wanted_shares, unqueued_shares
-  from change
-),
-step as (
-  select cluster, gpu_model, workload_class, step_hour,
-    sum(held_shares) as held_shares, sum(held_shares * seconds_before) as held_before,
-    sum(wanted_shares) as wanted_shares, sum(wanted_shares * seconds_before) as wanted_before,
-    sum(unqueued_shares) as unqueued_shares, sum(unqueued_shares * seconds_before) as unqueued_before
-  from placed
-  group by cluster, gpu_model, workload_class, step_hour
+  group by s.cluster, s.gpu_model, s.workload_class, coalesce(s.step_hour, l.known_until_at)
 ),
 level as (
   select cluster, gpu_model, workload_class, step_hour, held_before, wanted_before, unqueued_before,
