@@ -42,9 +42,13 @@ def node(of: Inputs) -> Cases:
     return Cases.of(of, of.comparators, {})
 
 
-def months_of(of: Inputs, column: str = "payback_months") -> list[int]:
+def months_of(of: Inputs) -> list[int]:
     """Paybacks, with never as a very late month."""
-    return break_even(of)[column].fill_null(10**6).to_list()
+    return late(break_even(of), "payback_months")
+
+
+def late(found: pl.DataFrame, column: str) -> list[int]:
+    return found[column].fill_null(10**6).to_list()
 
 
 @pytest.mark.parametrize("price", PUBLISHED)
@@ -167,17 +171,17 @@ def test_more_use_never_lengthens_the_payback_against_rent_of_used_hours(of: Inp
 
 @given(of=nodes, rates=st.tuples(st.floats(0, 0.5), st.floats(0, 0.5)))
 def test_dearer_money_never_shortens_the_payback(of: Inputs, rates: tuple[float, float]) -> None:
-    cheap, dear = (replace(of, discount_ratio=rate) for rate in sorted(rates))
+    cheap, dear = (break_even(replace(of, discount_ratio=rate)) for rate in sorted(rates))
     for column in ("payback_months", "payback_with_residual_months"):
-        pairs = zip(months_of(cheap, column), months_of(dear, column), strict=True)
+        pairs = zip(late(cheap, column), late(dear, column), strict=True)
         assert all(one <= other for one, other in pairs)
 
 
 @given(of=nodes)
 def test_a_residual_never_lengthens_the_payback(of: Inputs) -> None:
-    pairs = zip(months_of(of, "payback_with_residual_months"), months_of(of), strict=True)
+    found, worthless = break_even(of), break_even(replace(of, residual_ratio=0.0))
+    pairs = zip(late(found, "payback_with_residual_months"), late(found, "payback_months"), strict=True)
     assert all(with_residual <= without for with_residual, without in pairs)
-    worthless = break_even(replace(of, residual_ratio=0.0))
     assert worthless["payback_with_residual_months"].equals(worthless["payback_months"])
 
 
@@ -199,6 +203,20 @@ def test_a_commitment_is_paid_for_all_hours_so_use_makes_no_difference() -> None
     assert found["rented_per_gpu_hour"].to_list() == pytest.approx([2.95, 2.95 / 0.85, 2.95 / 0.7, 5.9], abs=1e-6)
     multiplied = [break_even(inputs(comparators=(offer(2.95 / used),), utilisations=(used,))) for used in (1, 0.7, 0.5)]
     assert [one["payback_months"].item() for one in multiplied] == [35] * 3
+
+
+def test_savings_that_just_cover_the_outlay_are_enough() -> None:
+    nothing = ("network_ratio", "nameplate_kilowatts", "support_ratio", "staff_per_node_month", "discount_ratio")
+    free = inputs(comparators=(offer(0.1),), utilisations=(0.7,), **dict.fromkeys(nothing, 0.0))
+    saved = 8 * 730 * 0.1 * 0.7  # a month; sums of it are not exact in binary
+    found = [break_even(replace(free, purchase_per_node=saved * months)) for months in range(1, 61)]
+    assert [one["payback_months"].item() for one in found] == [*range(1, 61)]
+
+
+def test_a_year_until_delivery_costs_a_year_of_interest() -> None:
+    late_node, dear_node = inputs(lead_months=12), inputs(network_ratio=1.125 * 1.1 - 1)
+    shown = [break_even(one)["owned_per_gpu_hour"].to_list() for one in (late_node, dear_node)]
+    assert shown[0] == pytest.approx(shown[1], abs=1e-6)
 
 
 def test_a_payback_after_the_end_of_life_is_said_to_be_one() -> None:
