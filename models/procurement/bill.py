@@ -188,17 +188,19 @@ class Bill:
         of the usage; ``rate_micros`` for one unit-hour, with its share of what was paid upfront; ``cost_micros``;
         ``list_micros`` (NULL where no list price is known, or no usage).
         """
-        parts = [
-            self._frame("committed", cover.millionths, *self.cover_micros[key], key)
-            for key, cover in self.covers.items()
-        ]
-        for kind in range(len(self.usage.kinds)):
-            cost = self.on_demand_micros[:, kind]
-            parts.append(self._frame("on_demand", self.left_millionths[:, kind], cost, cost, (None, kind)))
-        for place in range(len(self.commitments)):
-            cost = self.unused_micros[:, place]
-            parts.append(self._frame("unused", np.zeros_like(cost), cost, np.zeros_like(cost), (place, None)))
-        return pl.concat([pl.DataFrame(schema=_LINES), *parts]).sort("hour_at", maintain_order=True)
+        nobody, nothing = len(self.commitments), len(self.usage.kinds)
+        parts = [np.zeros((8, 0), dtype=np.int64)]
+        for (place, kind), cover in self.covers.items():
+            cost, listed = self.cover_micros[place, kind]
+            parts.append(_part(0, place, kind, cover.millionths, self._rate(place, kind), cost, listed))
+        for kind in range(nothing):
+            cost, price = self.on_demand_micros[:, kind], self.usage.on_demand_micros[:, kind]
+            parts.append(_part(1, nobody, kind, self.left_millionths[:, kind], price, cost, cost))
+        for place in range(nobody):
+            none, cost = np.zeros(len(self.active), dtype=np.int64), self.unused_micros[:, place]
+            parts.append(_part(2, place, nothing, none, none, cost, none))
+        rows = np.concatenate(parts, axis=1)
+        return self._named(rows[:, np.argsort(rows[0], kind="stable")])
 
     def by_commitment(self) -> pl.DataFrame:
         """One row a commitment, with what it cost, what of it was used, and what it saved.
@@ -291,13 +293,8 @@ class Bill:
         step = int(upfront.max(initial=0)) * whole // _LARGEST + 1
         return micros_of(units, held.micros_per_unit_hour) + upfront * (units // step) // max(whole // step, 1)
 
-    def _rate(self, key: tuple[int | None, int | None]) -> Integers | None:
-        """Micros for one unit-hour (T)."""
-        place, kind = key
-        if place is None:
-            return None if kind is None else self.usage.on_demand_micros[:, kind]
-        if kind is None:
-            return None
+    def _rate(self, place: int, kind: int) -> Integers:
+        """Micros for one unit-hour of a kind under a commitment (T)."""
         held, cover = self.commitments[place], self.covers[place, kind]
         if held.is_money:
             return cover.rate
@@ -307,26 +304,34 @@ class Bill:
         rate = held.rates[self.usage.kinds[kind].resource]
         return np.full(len(self.active), round(unit * rate / held.unit_points))
 
-    def _frame(
-        self, line: str, quantity: Integers, cost: Integers, listed: Integers, key: tuple[int | None, int | None]
-    ) -> pl.DataFrame:
-        """The lines of one commitment and kind: the hours in which there is something."""
-        place, kind = key
-        rows = np.flatnonzero((quantity != 0) | (cost != 0))
-        rate = self._rate(key)
-        usage = None if kind is None else self.usage.kinds[kind]
-        has_list = kind is not None and self.usage.has_price[rows, kind]
+    def _named(self, rows: Integers) -> pl.DataFrame:
+        """Lines with names in the place of numbers."""
+        hour, line, place, kind, quantity, rate, cost, listed = rows
+        kinds = [*self.usage.kinds, None]
+        known = np.pad(self.usage.has_price, ((0, 0), (0, 1)))[hour, kind]
         columns: dict[str, Any] = {
-            "hour_at": pl.Series(rows * (SECONDS_PER_HOUR * MILLION)).cast(pl.Duration("us")) + self.start_at,
-            "line": line,
-            "commitment_id": None if place is None else self.commitments[place].commitment_id,
-            **{name: getattr(usage, name, None) for name in ("account", "resource", "region", "zone", "is_idle")},
-            "quantity_millionths": None if kind is None else quantity[rows],
-            "rate_micros": None if rate is None else rate[rows],
-            "cost_micros": cost[rows],
-            "list_micros": pl.Series(np.where(has_list, listed[rows], -1)).replace(-1, None),
+            "hour_at": pl.Series(hour * (SECONDS_PER_HOUR * MILLION)).cast(pl.Duration("us")) + self.start_at,
+            "line": pl.Series(["committed", "on_demand", "unused"]).gather(line),
+            "commitment_id": pl.Series(
+                [*(one.commitment_id for one in self.commitments), None], dtype=pl.String
+            ).gather(place),
         }
-        return pl.DataFrame(columns, schema_overrides=_LINES)
+        for name in ("account", "resource", "region", "zone", "is_idle"):
+            columns[name] = pl.Series([getattr(one, name, None) for one in kinds], dtype=_LINES[name]).gather(kind)
+        columns |= {"quantity_millionths": quantity, "rate_micros": rate, "cost_micros": cost, "list_micros": listed}
+        is_usage, has_list = pl.Series(kind < len(kinds) - 1), pl.Series(known)
+        return pl.DataFrame(columns, schema_overrides=_LINES).with_columns(
+            pl.when(is_usage).then(pl.col("quantity_millionths", "rate_micros")),
+            pl.when(has_list).then(pl.col("list_micros")),
+        )
+
+
+def _part(line: int, place: int, kind: int, *values: Integers) -> Integers:
+    """Lines of one commitment and kind, (8, hours in which there is something)."""
+    quantity, _, cost, _ = values
+    rows = np.flatnonzero((quantity != 0) | (cost != 0))
+    same = [np.full(len(rows), number) for number in (line, place, kind)]
+    return np.stack([rows, *same, *(value[rows] for value in values)])
 
 
 _LINES: dict[str, DataType | DataTypeClass] = {
