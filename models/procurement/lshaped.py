@@ -101,7 +101,8 @@ def arrange(problem: Problem) -> Problem:
     def flat(values: Floats) -> Floats:
         if values.shape[:2] == (1, 1):
             return values
-        return np.broadcast_to(values, shape).reshape(1, -1, shape[2])[:, order]
+        whole = np.broadcast_to(values, shape).reshape(-1, shape[2])
+        return np.stack([whole[order, pool] for pool in range(shape[2])]).T[None]  # hours side by side in memory
 
     return replace(
         problem,

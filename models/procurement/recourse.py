@@ -129,18 +129,17 @@ class Rows:
 
     def cost_and_slope(self, on_demand_price: Floats) -> tuple[Floats, Floats]:
         """Cost of each pool and hour, and its slope in what is not covered, with on-demand at this price (P, R)."""
-        spot_first = self.spot_price < on_demand_price
-        first, second = np.minimum(self.spot_price, on_demand_price), np.maximum(self.spot_price, on_demand_price)
-        first_limit = np.where(spot_first, self.spot_limit, self.on_demand_limit)
-        by_first = np.minimum(self.uncovered, first_limit)
-        slope = np.where(by_first < self.uncovered, second, first)
-        cost = (first - second) * by_first
-        if np.isfinite(self.on_demand_limit).any():
-            by_both = np.minimum(self.uncovered, self.spot_limit + self.on_demand_limit)
-            slope = np.where(by_both < self.uncovered, self.shortfall_price, slope)
-            cost += (second - self.shortfall_price) * by_both + self.shortfall_price * self.uncovered
-        else:
-            cost += second * self.uncovered
+        last, limit = self.shortfall_price, self.on_demand_limit
+        by_spot = np.minimum(self.uncovered, self.spot_limit)
+        slope = np.where(by_spot < self.uncovered, on_demand_price, np.minimum(on_demand_price, self.spot_price))
+        cost = on_demand_price * self.uncovered - np.maximum(on_demand_price - self.spot_price, 0) * by_spot
+        if np.isfinite(limit).any():
+            # What is beyond the limit costs a shortfall; where spot comes second, it serves some of it.
+            beyond = np.clip(self.uncovered - limit - self.spot_limit, 0, None)
+            late = np.clip(self.uncovered - limit, 0, self.spot_limit) * (self.spot_price >= on_demand_price)
+            cost += late * (self.spot_price - on_demand_price) + beyond * (last - on_demand_price)
+            slope = np.where(late > 0, self.spot_price, slope)
+            slope = np.where(beyond > 0, last, slope)
         slope *= self.uncovered > 0
         return cost, slope
 
@@ -180,18 +179,25 @@ class Rows:
         reached = np.flatnonzero(np.isfinite(self.rate[k]))
         rate = self.rate[k, reached, None]
         beyond_spot, all_of = (one[reached] for one in self.wanted(on_demand_price))
-        needed = np.stack([beyond_spot, all_of - beyond_spot]).reshape(-1, self.uncovered.shape[1])
-        needed *= np.concatenate([rate, rate])
         saving = np.concatenate(np.broadcast_arrays(on_demand_price[reached] / rate, self.spot_price[reached] / rate))
         order = np.argsort(-saving, axis=0, kind="stable")
-        saving = np.take_along_axis(saving, order, axis=0)
+        saving = np.concatenate([np.take_along_axis(saving, order, axis=0), np.zeros((1, saving.shape[1]))])
+        left, met = self.budget[k].copy(), np.zeros(len(self.budget[k]), np.intp)
         if order.shape[1] > 1:
-            needed, order = np.take_along_axis(needed, order, axis=0), np.arange(len(order))[:, None]
-        left, met = self.budget[k].copy(), np.zeros(needed.shape[1], np.intp)
-        for step in order[:, 0]:
-            left -= needed[step]
+            needed = np.concatenate([beyond_spot, all_of - beyond_spot]) * np.concatenate([rate, rate])
+            steps: Iterator[Floats] = iter(np.take_along_axis(needed, order, axis=0))
+        else:
+            # The order is the same in all hours, as is usual: steps are worked out as they are reached.
+            places = (divmod(int(place), len(reached)) for place in order[:, 0])
+            steps = (
+                (all_of[at] - beyond_spot[at] if displacing_spot else beyond_spot[at]) * rate[at]
+                for displacing_spot, at in places
+            )
+        for needed in steps:
+            left -= needed
             met += left >= 0
-        saving = np.concatenate([saving, np.zeros((1, saving.shape[1]))])
+            if left.max() < 0:
+                break
         return saving[met, 0] if saving.shape[1] == 1 else saving[met, np.arange(len(met))]
 
     def shadow_prices(self) -> Floats:
@@ -222,7 +228,7 @@ class Rows:
             room = np.clip(most[stage, pool, every] - taken[:, pool, every].sum(axis=0), 0, None)
             gpus = np.minimum(room, left[budget, every] / rate)
             taken[budget, pool, every] += gpus
-            left[budget, every] = np.clip(left[budget, every] - np.where(gpus > 0, gpus * rate, 0), 0, None)
+            left[budget, every] = np.clip(left[budget, every] - gpus * np.where(np.isfinite(rate), rate, 0), 0, None)
         return taken
 
     def after_budgets(self, taken: Floats) -> Rows:
@@ -267,6 +273,14 @@ def chunks(problem: Problem) -> Iterator[tuple[int, slice, Integers, Integers]]:
             yield scenario, hours, starts, period[starts]
 
 
+def _by_period(values: Floats, weight: Floats, starts: Integers) -> Floats:
+    """Weighted sums of values (N, R) over the hours from each start to the next (len(starts), N)."""
+    if len(starts) > 16:
+        return np.add.reduceat(values * weight, starts, axis=1).T
+    ends = [*starts[1:], len(weight)]
+    return np.stack([values[:, a:b] @ weight[a:b] for a, b in zip(starts, ends, strict=True)])
+
+
 def evaluate(problem: Problem, units: Floats) -> Recourse:
     """Serve all hours with ``units`` bought.
 
@@ -289,11 +303,11 @@ def evaluate(problem: Problem, units: Floats) -> Recourse:
             shadow = rows.shadow_prices()
             serving, slope = rows.cost_and_slope(rows.price_under(shadow))
             at = np.ix_([scenario], period, group.pools)
-            pool_bound[at] += np.add.reduceat(serving * weight, starts, axis=1).T
-            held_slope[at] -= np.add.reduceat(slope * weight, starts, axis=1).T
+            pool_bound[at] += _by_period(serving, weight, starts)
+            held_slope[at] -= _by_period(slope, weight, starts)
             if len(group.budgets):
                 at = np.ix_([scenario], period, group.budgets)
-                budget_slope[at] -= np.add.reduceat(shadow * weight, starts, axis=1).T
+                budget_slope[at] -= _by_period(shadow, weight, starts)
             if len(group.budgets) > 1:
                 rest = rows.after_budgets(rows.paid_by_budgets())
                 cost[scenario] += (rest.cost_and_slope(rest.on_demand_price)[0] @ weight).sum()
