@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -18,15 +19,20 @@ from models.procurement.billing_order import BilledCommitment, aws_size, sizes_r
 from models.procurement.billing_usage import USAGE_SCHEMA
 from tests.models.procurement.billing_cases import CASES, START, Case
 
+if TYPE_CHECKING:
+    from random import Random
+
+    from models.procurement.bill import Bill
+
 HOURS = 3
 DOLLAR = 1_000_000
 SIZES = {name: aws_size(name) for name in ("p4.xlarge", "p4.2xlarge", "g5.xlarge", "p5.48xlarge")}
 
 
-def told(bill: object) -> list[tuple[object, ...]]:
+def told(bill: Bill) -> list[tuple[object, ...]]:
     """A bill's lines as the cases write them."""
     rows = []
-    for line in bill.lines().iter_rows(named=True):  # type: ignore[attr-defined]
+    for line in bill.lines().iter_rows(named=True):
         what = "unused" if line["line"] == "unused" else ("idle " if line["is_idle"] else "") + line["resource"]
         hour = (line["hour_at"] - START) // timedelta(hours=1)
         quantity = line["quantity_millionths"] or 0
@@ -56,9 +62,9 @@ def usage(*rows: tuple[int, str, str, str, int, int | None]) -> pl.DataFrame:
     return pl.DataFrame(full, schema=USAGE_SCHEMA, orient="row")
 
 
-def plan(name: str, committed: int, rates: dict[str, int], **more: object) -> BilledCommitment:
+def plan(name: str, committed: int, rates: dict[str, int], **more: Any) -> BilledCommitment:
     """A Compute Savings Plan of one year."""
-    terms: dict[str, object] = {
+    terms: dict[str, Any] = {
         "provider": "aws",
         "instrument": Instrument.SAVINGS_PLAN,
         "scope": Scope.GLOBAL,
@@ -66,13 +72,13 @@ def plan(name: str, committed: int, rates: dict[str, int], **more: object) -> Bi
         "ends_at": START + timedelta(days=365),
         **more,
     }
-    return BilledCommitment(commitment_id=name, rates=rates, hourly_commitment_micros=committed, **terms)  # type: ignore[arg-type]
+    return BilledCommitment(commitment_id=name, rates=rates, hourly_commitment_micros=committed, **terms)
 
 
-def reservation(name: str, of: str, units: int, price: int, **more: object) -> BilledCommitment:
+def reservation(name: str, of: str, units: int, price: int, **more: Any) -> BilledCommitment:
     """A regional or zonal reservation of one year."""
     scope = Scope.ZONE if more.get("zone") else Scope.REGION
-    terms: dict[str, object] = {
+    terms: dict[str, Any] = {
         "provider": "aws",
         "instrument": Instrument.RESERVED,
         "starts_at": START,
@@ -86,7 +92,7 @@ def reservation(name: str, of: str, units: int, price: int, **more: object) -> B
         unit_points=SIZES[of].points,
         units_millionths=units,
         micros_per_unit_hour=price,
-        **terms,  # type: ignore[arg-type]
+        **terms,
     )
 
 
@@ -153,10 +159,10 @@ def test_lines_add_up_to_the_commitments_and_what_is_on_demand(ran: pl.DataFrame
 
 @settings(max_examples=50)
 @given(ran=usages(), held=portfolios(), order=st.randoms(use_true_random=False))
-def test_the_order_of_rows_changes_nothing(ran: pl.DataFrame, held: list[BilledCommitment], order: object) -> None:
+def test_the_order_of_rows_changes_nothing(ran: pl.DataFrame, held: list[BilledCommitment], order: Random) -> None:
     rows, other = list(range(ran.height)), list(held)
-    order.shuffle(rows)  # type: ignore[attr-defined]
-    order.shuffle(other)  # type: ignore[attr-defined]
+    order.shuffle(rows)
+    order.shuffle(other)
     one = simulate(ran, held, start_at=START, hours=HOURS)
     again = simulate(ran[rows], other, start_at=START, hours=HOURS)
     assert one.lines().equals(again.lines())
