@@ -202,10 +202,7 @@ def draw_scenarios(  # noqa: PLR0913 - a horizon, how it is drawn, and what is e
     for move in outlook.migrations:
         _migrate(gpus, history.pools, move, start_at, hours)
     for ramp in outlook.ramps:
-        if ramp.gpus:
-            wanted = gpus.setdefault(ramp.workload_class, np.zeros((*place.shape, len(history.pools))))
-            done = _progress(start_at, hours, ramp.starts_at, ramp.full_from_at)
-            wanted[:, :, history.pools.index(ramp.pool)] += ramp.gpus * done
+        _announce(gpus, history.pools, ramp, start_at, place.shape)
     scenario_count = place.shape[0]
     return Scenarios(
         start_at=start_at,
@@ -259,6 +256,21 @@ def _migrate(
         moved = wanted[:, :, source] * moved_ratio
         wanted[:, :, source] -= moved
         wanted[:, :, target] += moved * (move.from_reference_gpus / move.to_reference_gpus)
+
+
+def _announce(
+    gpus: dict[str, NDArray[np.float64]],
+    pools: tuple[str, ...],
+    ramp: Ramp,
+    start_at: datetime,
+    shape: tuple[int, ...],
+) -> None:
+    """Add announced work in place; a class that wants nothing else comes in with it."""
+    if ramp.gpus:
+        wanted = gpus.setdefault(ramp.workload_class, np.zeros((*shape, len(pools))))
+        wanted[:, :, pools.index(ramp.pool)] += ramp.gpus * _progress(
+            start_at, shape[1], ramp.starts_at, ramp.full_from_at
+        )
 
 
 def _hours_of(history: Scenarios) -> int:
