@@ -71,7 +71,8 @@ def read_aws_prices(
       start: Start of the window of spot prices; AWS keeps 90 days. What was in force at the start comes with it.
       end: End of the window.
       client: From a service's name and a region to a client of boto3; tests pass their own.
-      now: The clock: when a savings plan's rate was read, which AWS does not date.
+      now: The clock: the day on which a savings plan's rate was read, since AWS does not date it; read again on the
+        same day it says nothing new.
 
     Raises:
       SourceError: AWS cannot be asked, or refuses.
@@ -81,12 +82,16 @@ def read_aws_prices(
     try:
         yield from _spot(client("ec2", region), region, start, end)
         yield from _listed(client("pricing", _API_REGION), region)
-        yield from _plan_rates(client("savingsplans", _API_REGION), region, now().replace(microsecond=0))
+        yield from _plan_rates(client("savingsplans", _API_REGION), region, _day(now()))
     except (BotoCoreError, ClientError) as error:
         raise SourceError(
             f"AWS did not give the prices of {region}: {error}; expected credentials as the AWS command line takes them, "
             "allowed ec2:DescribeSpotPriceHistory, pricing:GetProducts and savingsplans:DescribeSavingsPlansOfferingRates"
         ) from error
+
+
+def _day(read_at: datetime) -> datetime:
+    return read_at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def _spot(client: Any, region: str, start: datetime, end: datetime) -> Iterator[Chunk]:

@@ -3,13 +3,49 @@
 from __future__ import annotations
 
 from datetime import UTC, timedelta
+from decimal import Decimal
 
 import pytest
 
+from models.events import CheckpointSaved, PriceObserved, RunInterrupted
 from pipelines.touched import days_between, windows
-from tests.ledgers import Book, Fact, asset, at, bill, gpus, line, node, owner, policy, rate, run, samples, state
+from tests.ledgers import (
+    CLUSTER,
+    Book,
+    Fact,
+    asset,
+    at,
+    bill,
+    gpus,
+    line,
+    node,
+    owner,
+    policy,
+    rate,
+    run,
+    samples,
+    state,
+)
 
 HISTORY = [*run("old", "A", at(1), at(11), gpus("n1")), *bill(line("n1", "10", at(1), at(11)))]
+
+
+RUN = {"cluster": CLUSTER, "run_id": "old"}
+PRICE = {
+    "offer_id": "spot",
+    "gpu_model": "H100-80GB",
+    "region": "",
+    "zone": "",
+    "observed_at": at(2),
+    "instrument": "spot",
+    "provider": "aws",
+    "gpu_count": 8,
+    "scope": "global",
+    "has_capacity": False,
+    "hourly_amount": Decimal("2.5"),
+    "currency": "USD",
+    "price_source": "quote",
+}
 
 
 def touched(*news: Fact) -> list[int]:
@@ -18,6 +54,25 @@ def touched(*news: Fact) -> list[int]:
     days = book.prepared()
     assert days == sorted(set(days))
     return [day.day for day in days]
+
+
+@pytest.mark.parametrize(
+    ("news", "days"),
+    [
+        ([(RunInterrupted, {"started_at": at(3), "interrupted_at": at(5, 2), "cause": "preempted", **RUN})], [3, 4, 5]),
+        ([(CheckpointSaved, {"saved_at": at(6, 2), **RUN})], [6]),
+        ([(PriceObserved, PRICE)], []),
+    ],
+    ids=["interruption", "checkpoint", "price"],
+)
+def test_procurement_touches_only_days_on_which_runs_were_touched(news: list[Fact], days: list[int]) -> None:
+    assert touched(*news) == days
+
+
+def test_a_price_comes_into_the_book_without_any_day_rebuilt() -> None:
+    book = Book(*HISTORY, delivered=at(11)).build().tell((PriceObserved, PRICE), delivered=at(11))
+    book.build()
+    assert book.ask("SELECT offer_id, hourly_micros FROM core.offer") == [("spot", 2_500_000)]
 
 
 @pytest.mark.parametrize(

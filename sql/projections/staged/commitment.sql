@@ -2,11 +2,28 @@
 grain: one row per commitment bought or queued
 keys: [commitment_id]
 partition_by: null
-units:
+units: {}
+columns:
+  commitment_id: the provider's id of the reservation, plan, block or contract
+  instrument: as in price_observed
+  provider: who sold it
+  offer_id: offer it was bought from, as in price_observed
+  region: "region; NULL: any"
+  zone: "availability zone; NULL: any"
+  gpu_model: "canonical GPU model; NULL: money an hour over several models"
+  instance_type: "instance or machine type it is for; NULL: any"
+  scope: "where it applies: zone, region, family or global"
+  has_capacity: whether it reserves capacity, not only a price
+  starts_at: in force from
+  ends_at: in force until (exclusive)
+  gpu_count: GPUs committed to; NULL of a commitment in money
   hourly_commitment_micros: money an hour committed to; NULL of a commitment to GPUs or when the exchange rate is unknown
   hourly_micros: recurring per GPU-hour
-  upfront_micros: in total, for the whole term
+  upfront_micros: paid at the start, in total
+  payment_option: no_upfront, partial_upfront or all_upfront
+  currency: ISO 4217 code of the amounts as they were recorded
   fx_rate: reporting currency for one unit of the commitment's currency; NULL when it is unknown
+  state: active, queued or cancelled
 invariants:
   ends_after_it_starts: select commitment_id from staged.commitment where ends_at <= starts_at
 */

@@ -2,7 +2,17 @@
 grain: one row per attempt of a run that was ended from outside
 keys: [cluster, run_id, started_at]
 partition_by: started_at
-units: {gpu_count: whole GPUs that the attempt held; NULL when unknown or when it held slices or parts}
+units: {}
+columns:
+  cluster: cluster
+  run_id: run, as in run_recorded
+  started_at: when the attempt started, as in run_recorded
+  interrupted_at: when it was interrupted
+  cause: preempted, node_fail, spot_reclaimed or other
+  node: "node at fault; NULL: unknown or all"
+  gpu_count: whole GPUs that the attempt held; NULL when unknown or when it held slices or parts
+  notice_seconds: warning before the interruption
+  is_from_state: told only by the scheduler's final state of the attempt
 invariants:
   ends_after_it_starts: select cluster, run_id, started_at from staged.interruption where interrupted_at < started_at
 */

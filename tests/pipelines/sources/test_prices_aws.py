@@ -188,9 +188,9 @@ def test_a_savings_plan_has_one_rate_for_each_gpu_model() -> None:
     ]
 
 
-def test_a_plans_rate_is_dated_when_it_was_read_and_holds_no_capacity() -> None:
+def test_a_plans_rate_is_dated_by_the_day_it_was_read_and_holds_no_capacity() -> None:
     (row,) = Aws(rates=[rate("p5.48xlarge", "Compute", "40.00", years=3)]).prices("savings_plan")
-    assert (row["observed_at"], row["scope"], row["term_seconds"]) == (READ_AT, "global", 94_608_000)
+    assert (row["observed_at"], row["scope"], row["term_seconds"]) == (READ_AT.replace(hour=0), "global", 94_608_000)
     assert row["has_capacity"] is False
 
 
