@@ -332,7 +332,9 @@ def serve(problem: Problem, units: Floats, hours_each: Floats) -> Served:
     scenarios, pools = len(problem.probability), len(problem.pools)
     held, budget = supply(problem, units)
     gpu_hours, money = np.zeros((2, scenarios, len(CHANNELS), pools))
-    held_unused, budget_unused = np.zeros((scenarios, pools)), np.zeros((scenarios, budget.shape[1]))
+    held_unused = np.zeros((scenarios, pools))
+    committed = problem.hour_weight @ budget[problem.period_of_hour]
+    budget_unused = np.broadcast_to(committed, (scenarios, len(committed))).copy()
     for scenario, hours, _, _ in chunks(problem):
         weight, each = problem.hour_weight[hours], hours_each[hours]
         for group in groups(problem):
@@ -347,5 +349,5 @@ def serve(problem: Problem, units: Floats, hours_each: Floats) -> Served:
             gpu_hours[scenario][:, group.pools] += np.stack(gpus) @ each
             money[scenario][:, group.pools] += np.stack(paid) @ weight
             held_unused[scenario, group.pools] += (held_rows - used) @ each
-            budget_unused[scenario, group.budgets] += (rows.budget - by_rate.sum(axis=1)) @ weight
+            budget_unused[scenario, group.budgets] -= by_rate.sum(axis=1) @ weight
     return Served(gpu_hours=gpu_hours, money=money, held_unused=held_unused, budget_unused=budget_unused)
