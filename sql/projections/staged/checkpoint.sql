@@ -3,6 +3,12 @@ grain: one row per checkpoint of a run
 keys: [cluster, run_id, saved_at]
 partition_by: saved_at
 units: {}
+columns:
+  cluster: cluster
+  run_id: run, as in run_recorded
+  saved_at: when the checkpoint was complete
+  blocking_seconds: time the job stood still for it
+  size_mib: size
 invariants: {}
 */
 with version as (
