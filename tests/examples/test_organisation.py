@@ -123,7 +123,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(
 
 def test_everything_delivered_exists_and_comes_in_order(folder: Path, deliveries: list[Delivery]) -> None:
     assert {one.kind for one in deliveries} == {
-        "slurm", "telemetry", "focus", "org", "assets", "fx", "nodes", "policies"
+        "slurm", "telemetry", "focus", "org", "assets", "fx", "nodes", "policies", "prices", "commitments", "checkpoints"
     }  # fmt: skip
     assert [one.delivered_at for one in deliveries] == sorted(one.delivered_at for one in deliveries)
     delivered = {path for one in deliveries for path in one.files}

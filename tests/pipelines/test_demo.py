@@ -12,6 +12,7 @@ import pytest
 from examples.organisation import Delivery
 from models.errors import UsageError
 from pipelines import demo
+from pipelines.plan_settings import read_plan_settings
 from pipelines.publish import query
 from pipelines.statement import read_proof, read_statement
 from tests.deliveries import write
@@ -82,6 +83,14 @@ def test_it_prints_each_month_with_its_proof(lived: Settings, capsys: pytest.Cap
     assert all(
         words in out for words in ("September 2026", "October 2026", "as closed: billed 103.51", "Findings: 0 error")
     )
+
+
+def test_what_the_company_plans_for_is_laid_down_once(lived: Settings) -> None:
+    path = demo.write_plan(lived)
+    settings = read_plan_settings(path)
+    assert [pool.gpu_model for pool in settings.plan_pools()] == ["H100-80GB", "A100-80GB", "A100-40GB"]
+    path.write_text("changed by hand")
+    assert demo.write_plan(lived).read_text() == "changed by hand"
 
 
 def test_a_ledger_with_facts_is_left_alone(tmp_path: Path) -> None:
