@@ -9,7 +9,7 @@ Does not belong here: deciding, where spot has a limit or pools share a commitme
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from models.prices import HOURS_PER_MONTH, Instrument
-from models.procurement.recourse import evaluate, supply
+from models.procurement.recourse import evaluate, groups, supply
 from models.units import MICROS_PER_UNIT, SECONDS_PER_HOUR
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from models.prices import Offer, Pool
     from models.procurement.policy import PlanPolicy
-    from models.procurement.problem import Floats, Problem
+    from models.procurement.problem import Floats, Integers, Problem
 
 HOURS_PER_YEAR = 8_760
 CURVE_POINTS = 48
@@ -166,16 +166,18 @@ def savings_curve(problem: Problem, column: int, *, others: Floats | None = None
     """
     units = np.zeros(len(problem.column_cost)) if others is None else others.astype(np.float64)
     quantities = _quantities(problem, column, units)
+    # Only the pools that this purchase reaches, or shares a commitment with, change with it.
+    near, columns = _near(problem, column)
     cost, hours = np.zeros((2, len(quantities)))
     active = problem.column_supply[column][problem.period_of_hour] > 0
     for place, quantity in enumerate(quantities.tolist()):
         tried = units.copy()
         tried[column] = quantity
-        cost[place] = (
-            problem.fixed_cost + tried @ problem.column_cost + problem.probability @ evaluate(problem, tried).cost
-        )
+        cost[place] = tried @ problem.column_cost + problem.probability @ evaluate(near, tried[columns]).cost
         wanted, held = _wanted(problem, column, tried)
         hours[place] = problem.probability @ ((wanted > held + 1e-9)[:, active]).sum(axis=1)
+    elsewhere = evaluate(problem, units).cost - evaluate(near, units[columns]).cost
+    cost += problem.fixed_cost + problem.probability @ elsewhere
     micros = np.rint(cost * MICROS_PER_UNIT).astype(np.int64)
     return pl.DataFrame(
         {
@@ -187,6 +189,34 @@ def savings_curve(problem: Problem, column: int, *, others: Floats | None = None
             "above_ratio": hours / max(active.sum(), 1),
         }
     ).with_columns(pl.col("break_even_ratio").fill_nan(None))
+
+
+def _near(problem: Problem, column: int) -> tuple[Problem, NDArray[np.bool_]]:
+    """The problem of the pools alone that commitments join to the column's, and which columns it has (J)."""
+    pool, number = problem.column_pool[column], problem.column_budget[column]
+    reached = np.arange(len(problem.pools)) == pool if pool >= 0 else np.isfinite(problem.budget_rate[number])
+    group = next(one for one in groups(problem) if reached[one.pools].any())
+    pools = group.pools if len(group.budgets) else np.flatnonzero(reached)
+    columns = np.isin(problem.column_pool, pools) | np.isin(problem.column_budget, group.budgets)
+    by_pool = ("demand", "spot_limit", "spot_price", "on_demand_price", "on_demand_limit", "shortfall_price", "held")
+    by_column = ("column_cost", "column_supply", "column_step", "column_high")
+    near = replace(
+        problem,
+        pools=tuple(problem.pools[one] for one in pools),
+        **{name: getattr(problem, name)[..., pools] for name in by_pool},
+        **{name: getattr(problem, name)[columns] for name in by_column},
+        held_budget=problem.held_budget[:, group.budgets],
+        budget_rate=problem.budget_rate[np.ix_(group.budgets, pools)],
+        column_pool=_renumbered(problem.column_pool[columns], pools),
+        column_budget=_renumbered(problem.column_budget[columns], group.budgets),
+        limits=(),
+    )
+    return near, columns
+
+
+def _renumbered(numbers: Integers, kept: Integers) -> Integers:
+    """Places among those kept; -1 stays."""
+    return np.where(numbers >= 0, np.searchsorted(kept, numbers), -1)
 
 
 def _wanted(problem: Problem, column: int, units: Floats) -> tuple[Floats, Floats]:

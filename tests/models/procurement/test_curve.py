@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -17,12 +18,17 @@ from models.prices import YEAR_SECONDS, Instrument, Offer, Pool, Scope
 from models.procurement.compile import compile_problem
 from models.procurement.curve import Line, break_evens, envelope, mix, savings_curve, screening
 from models.procurement.policy import PlanPolicy
+from models.procurement.recourse import evaluate
+from models.procurement.solve import solve
+
+if TYPE_CHECKING:
+    from models.procurement.problem import Problem
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 POOL = Pool(name="h100", gpu_model="H100", provider="aws", region="us-east-1")
 
 
-def offer(offer_id: str, instrument: Instrument, micros: int, **more: object) -> Offer:
+def offer(offer_id: str, instrument: Instrument, micros: int, **more: Any) -> Offer:
     base = Offer(
         offer_id=offer_id,
         instrument=instrument,
@@ -34,7 +40,7 @@ def offer(offer_id: str, instrument: Instrument, micros: int, **more: object) ->
         price_source="a test",
         term_seconds=None if instrument in {Instrument.ON_DEMAND, Instrument.SPOT} else YEAR_SECONDS,
     )
-    return replace(base, **more)  # type: ignore[arg-type]
+    return replace(base, **more)
 
 
 ON_DEMAND = offer("od", Instrument.ON_DEMAND, 6_880_000)
@@ -139,7 +145,7 @@ def test_an_instrument_that_does_not_exist_is_no_line() -> None:
     assert envelope([]) == []
 
 
-def compiled(hours: list[int], *offers: Offer, policy: PlanPolicy = PLAIN) -> object:
+def compiled(hours: list[int], *offers: Offer, policy: PlanPolicy = PLAIN) -> Problem:
     demand = np.array(hours, dtype=float)[None, :, None]
     wanted = Scenarios(start_at=START, pools=("h100",), probability=np.ones(1), gpus={"rigid": demand}, seed=None)
     return compile_problem(wanted, [POOL], offers, [], policy).problem
@@ -147,7 +153,7 @@ def compiled(hours: list[int], *offers: Offer, policy: PlanPolicy = PLAIN) -> ob
 
 @given(hours=st.lists(st.integers(0, 9), min_size=1, max_size=40).filter(any))
 def test_the_savings_curve_is_least_where_the_newsvendor_says(hours: list[int]) -> None:
-    curve = savings_curve(compiled(hours, ON_DEMAND, replace(RESERVED)), 0)  # type: ignore[arg-type]
+    curve = savings_curve(compiled(hours, ON_DEMAND, replace(RESERVED)), 0)
     best = curve.sort("cost_micros", "units").row(0, named=True)
     for row in curve.iter_rows(named=True):
         expected = row["units"] * 4.33 * len(hours) + 6.88 * sum(max(one - row["units"], 0) for one in hours)
@@ -162,7 +168,7 @@ def test_the_savings_curve_is_least_where_the_newsvendor_says(hours: list[int]) 
 
 def test_the_curve_goes_through_the_plan_and_its_neighbours() -> None:
     problem = compiled([20] * 30 + [50] * 10, ON_DEMAND, RESERVED, policy=replace(PLAIN, whole_nodes=True))
-    curve = savings_curve(problem, 0, others=np.array([24.0]))  # type: ignore[arg-type]
+    curve = savings_curve(problem, 0, others=np.array([24.0]))
     assert {0.0, 16.0, 24.0, 32.0, 56.0} <= set(curve["units"])
     assert not (curve["units"].to_numpy() % 8).any()
     assert curve["saving_micros"][0] == 0
@@ -171,13 +177,48 @@ def test_the_curve_goes_through_the_plan_and_its_neighbours() -> None:
 
 def test_a_commitment_in_money_is_counted_in_money() -> None:
     plan = offer("sp", Instrument.SAVINGS_PLAN, 4_300_000)
-    curve = savings_curve(compiled([2, 2, 2, 6], ON_DEMAND, plan), 0)  # type: ignore[arg-type]
+    curve = savings_curve(compiled([2, 2, 2, 6], ON_DEMAND, plan), 0)
     best = curve.sort("cost_micros").row(0, named=True)
     assert best["units"] == pytest.approx(2 * 4.3, rel=0.05)
     assert curve["break_even_ratio"].unique().to_list() == [pytest.approx(4.3 / 6.88)]
     assert curve.filter(pl.col("units") < 8.5)["hours_above"].unique().to_list() == [4.0]
 
 
+@pytest.mark.parametrize("column", [0, 1, 2])
+def test_the_curve_costs_what_the_whole_plan_costs(column: int) -> None:
+    names = ("a100", "h100", "h200")
+    wanted = Scenarios(
+        start_at=START,
+        pools=names,
+        probability=np.array([0.25, 0.75]),
+        gpus={"deferrable": np.random.default_rng(6).integers(0, 20, (2, 30, 3)).astype(float)},
+    )
+    prices = {"a100": 3_000_000, "h100": 6_880_000, "h200": 8_000_000}
+    offers = [
+        replace(ON_DEMAND, micros_per_gpu_hour=prices),
+        replace(SPOT, micros_per_gpu_hour=prices | {"h100": 2_600_000}),
+        replace(RESERVED, offer_id="a", micros_per_gpu_hour={"a100": 2_000_000}),
+        replace(RESERVED, offer_id="h", micros_per_gpu_hour={"h100": 4_330_000}),
+        offer("sp", Instrument.SAVINGS_PLAN, 0, micros_per_gpu_hour={"h100": 4_500_000, "h200": 5_000_000}),
+    ]
+    pools = [replace(POOL, name=name) for name in names]
+    policy = replace(PLAIN, spot_share_ratio={"deferrable": 0.5})
+    problem = compile_problem(wanted, pools, offers, [], policy).problem
+    units = np.array([4.0, 3.0, 30.0])
+    for row in savings_curve(problem, column, others=units).iter_rows(named=True):
+        tried = units.copy()
+        tried[column] = row["units"]
+        cost = tried @ problem.column_cost + problem.probability @ evaluate(problem, tried).cost
+        assert row["cost_micros"] == pytest.approx(cost * 1e6, abs=1)
+
+
+def test_the_mix_is_what_the_solver_buys() -> None:
+    hours = np.random.default_rng(9).integers(0, 60, 500)
+    base, peak = mix(screening([ON_DEMAND, RESERVED], POOL, PLAIN), hours.astype(float))
+    assert (base.line.offer_id, peak.line.offer_id, peak.high) == ("ri", "od", hours.max())
+    assert solve(compiled(hours.tolist(), ON_DEMAND, RESERVED)).units == pytest.approx([base.high])
+
+
 def test_without_on_demand_there_is_no_break_even() -> None:
-    curve = savings_curve(compiled([2, 3], RESERVED), 0)  # type: ignore[arg-type]
+    curve = savings_curve(compiled([2, 3], RESERVED), 0)
     assert curve["break_even_ratio"].null_count() == curve.height
