@@ -203,8 +203,18 @@ def test_one_plan_covers_as_much_as_the_best_plan_could(counts: list[int], rates
     assert bill.on_demand_micros.sum() == pytest.approx(left * DOLLAR, abs=60)
 
 
+def test_a_plan_that_runs_out_has_nothing_left() -> None:
+    # 2.00 / 55.04 = 0.036337 instances, which are worth 1.999988: the rest of the 2.00 is used too, and is not lost.
+    ran = usage((0, "A", "p5.48xlarge", "us-1a", DOLLAR, 60 * DOLLAR))
+    bill = simulate(ran, [plan("sp", 2 * DOLLAR, {"p5.48xlarge": 55_040_000})], start_at=START, hours=1)
+    assert told(bill) == [
+        (0, "", "A", "p5.48xlarge", 963_663, 57_819_780),
+        (0, "sp", "A", "p5.48xlarge", 36_337, 2_000_000),
+    ]
+
+
 def test_a_price_cut_changes_the_order_from_its_hour_on() -> None:
-    # p5 saves 27 % and is second; cut to 41.00 it saves 2 %. p4 saves 30 %, then 15 % once it is cut too.
+    # p4 saves 30 % and p5 27 %. Cut to 15.00, p4 saves 7 % only and comes second: 14.00 / 40.00 = 0.35 of the p5.
     ran = usage(
         (0, "A", "p4.xlarge", "us-1a", DOLLAR, 20 * DOLLAR),
         (0, "A", "p5.48xlarge", "us-1a", DOLLAR, 55 * DOLLAR),

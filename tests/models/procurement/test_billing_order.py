@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -104,7 +105,7 @@ def test_savings_are_compared_exactly() -> None:
         ({"ends_at": START}, "expected after its start"),
     ],
 )
-def test_a_commitment_that_cannot_be_priced_is_refused(change: dict[str, object], message: str) -> None:
+def test_a_commitment_that_cannot_be_priced_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         replace(PLAN, **change)
 
@@ -121,7 +122,7 @@ def test_a_commitment_that_cannot_be_priced_is_refused(change: dict[str, object]
         ({"rates": {"y": 1}}, False),
     ],
 )
-def test_a_commitment_reaches_what_its_scope_says(change: dict[str, object], reached: bool) -> None:
+def test_a_commitment_reaches_what_its_scope_says(change: dict[str, Any], reached: bool) -> None:
     kind = Kind(account="B", resource="x", region="us", zone="us-a")
     assert replace(PLAN, **change).reaches(kind) is reached
 
