@@ -50,7 +50,9 @@ def optimum(solver: highspy.Highs, what: str) -> tuple[Floats, float]:
     return np.array(solver.getSolution().col_value), float(solver.getInfo().objective_function_value)
 
 
-def add_rows(solver: highspy.Highs, low: Floats, high: Floats, coefficients: Floats, columns: Integers | None = None) -> None:
+def add_rows(
+    solver: highspy.Highs, low: Floats, high: Floats, coefficients: Floats, columns: Integers | None = None
+) -> None:
     """Add dense rows (R, C) over ``columns`` (C), the first ones if none are named; zeros are left out."""
     row, place = np.nonzero(coefficients)
     starts = np.searchsorted(row, np.arange(len(low))).astype(np.int32)

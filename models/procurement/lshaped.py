@@ -41,7 +41,12 @@ class Bounds:
 
 
 def solve(
-    problem: Problem, *, gap: float = 1e-6, rounds: int = ROUNDS, bounds: Bounds | None = None, start: Floats | None = None
+    problem: Problem,
+    *,
+    gap: float = 1e-6,
+    rounds: int = ROUNDS,
+    bounds: Bounds | None = None,
+    start: Floats | None = None,
 ) -> Solution:
     """Find what to buy, any amount of it (``column_step`` is not looked at).
 
@@ -171,7 +176,8 @@ def _rounds(problem: Problem, gap: float, rounds: int, bounds: Bounds, start: Fl
         bound = max(bound, reached)
         if cost - bound <= gap * abs(cost) or stuck:
             break
-        units = STAY * best + (1 - STAY) * proposed
+        # No cut between the two: the cost is what the master says all the way, so the whole step is taken.
+        units = STAY * best + (1 - STAY) * proposed if news else proposed
     return Solution(
         units=best,
         cost=cost + problem.fixed_cost,

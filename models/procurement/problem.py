@@ -111,7 +111,9 @@ class Problem:
         """
         for name, sizes in self._shapes().items():
             values = getattr(self, name)
-            if values.ndim != len(sizes) or any(size not in allowed for size, allowed in zip(values.shape, sizes, strict=True)):
+            if values.ndim != len(sizes) or any(
+                size not in allowed for size, allowed in zip(values.shape, sizes, strict=True)
+            ):
                 wanted = " by ".join(" or ".join(map(str, one)) for one in sizes)
                 raise UsageError(f"{name} has the shape {values.shape}; expected {wanted}.")
             if np.isnan(values).any():

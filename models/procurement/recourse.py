@@ -200,18 +200,38 @@ class Rows:
                 break
         return saving[met, 0] if saving.shape[1] == 1 else saving[met, np.arange(len(met))]
 
-    def shadow_prices(self) -> Floats:
-        """Shadow price of each budget in each hour (K, R): exact for one, raised one after the other for several."""
+    def bound(self, shadow: Floats) -> Floats:
+        """Lower bound of each hour's cost at these shadow prices (R)."""
+        return self.cost_and_slope(self.price_under(shadow))[0].sum(axis=0) - (shadow * self.budget).sum(axis=0)
+
+    def shadow_prices(self, taken: Floats) -> Floats:
+        """Shadow price of each budget in each hour (K, R): exact for one, the best found for several.
+
+        Several are raised one after the other, which may end before the bound is at its highest, so two starts are
+        tried: what each budget would be worth alone, and the same with nothing for those that are not used up.
+
+        Args:
+          taken: What the budgets pay for where there are several (``paid_by_budgets``).
+        """
         shadow = np.zeros((len(self.rate), self.uncovered.shape[1]))
-        several = len(self.rate) > 1
-        if several:
-            # From what each would be worth alone, so that no budget starts by giving the others' hours away.
-            for k in range(len(self.rate)):
-                shadow[k] = self.shadow_price(k, self.on_demand_price)
-        for _ in range(SWEEPS if several else 1):
-            for k in range(len(self.rate)):
-                shadow[k] = self.shadow_price(k, self.price_under(shadow, leaving_out=k))
-        return shadow
+        if len(shadow) == 0:
+            return shadow
+        for k in range(len(shadow)):
+            shadow[k] = self.shadow_price(k, self.on_demand_price)
+        if len(shadow) == 1:
+            return shadow
+        used = (taken * np.where(np.isfinite(self.rate), self.rate, 0)[:, :, None]).sum(axis=1)
+        left_over = used < self.budget * (1 - 1e-9)
+        best, best_bound = shadow, np.full(shadow.shape[1], -np.inf)
+        for start in (np.where(left_over, 0, shadow), shadow):
+            tried = start.copy()
+            for sweep in range(SWEEPS):
+                for k in range(len(tried))[:: 1 if sweep % 2 else -1]:
+                    tried[k] = self.shadow_price(k, self.price_under(tried, leaving_out=k))
+            reached = self.bound(tried)
+            best = np.where(reached > best_bound, tried, best)
+            best_bound = np.maximum(best_bound, reached)
+        return best
 
     def paid_by_budgets(self) -> Floats:
         """GPUs of each pool that each budget pays for (K, P, R): highest saving per unit of budget first."""
@@ -300,7 +320,8 @@ def evaluate(problem: Problem, units: Floats) -> Recourse:
         weight = problem.hour_weight[hours]
         for group in parts:
             rows = rows_of(problem, (held, budget), group, scenario, hours)
-            shadow = rows.shadow_prices()
+            taken = rows.paid_by_budgets() if len(group.budgets) > 1 else np.empty(0)
+            shadow = rows.shadow_prices(taken)
             serving, slope = rows.cost_and_slope(rows.price_under(shadow))
             at = np.ix_([scenario], period, group.pools)
             pool_bound[at] += _by_period(serving, weight, starts)
@@ -309,7 +330,7 @@ def evaluate(problem: Problem, units: Floats) -> Recourse:
                 at = np.ix_([scenario], period, group.budgets)
                 budget_slope[at] -= _by_period(shadow, weight, starts)
             if len(group.budgets) > 1:
-                rest = rows.after_budgets(rows.paid_by_budgets())
+                rest = rows.after_budgets(taken)
                 cost[scenario] += (rest.cost_and_slope(rest.on_demand_price)[0] @ weight).sum()
             else:
                 cost[scenario] += (serving @ weight).sum() - ((shadow * rows.budget) @ weight).sum()

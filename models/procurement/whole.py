@@ -16,7 +16,16 @@ import highspy
 import numpy as np
 
 from models.procurement import lshaped
-from models.procurement.feasible import SLACK, add_columns, add_limits, add_rows, keeps_limits, optimum, quiet, require_feasible
+from models.procurement.feasible import (
+    SLACK,
+    add_columns,
+    add_limits,
+    add_rows,
+    keeps_limits,
+    optimum,
+    quiet,
+    require_feasible,
+)
 from models.procurement.recourse import evaluate
 
 if TYPE_CHECKING:
@@ -47,12 +56,14 @@ def in_whole_units(problem: Problem, relaxed: Solution) -> Solution:
         return relaxed
     units = rounded(problem, relaxed.units)
     units, tries = _search(problem, units)
-    if not stepped.all():
+    settled = stepped.all()
+    while not settled and tries < TRIES:
         high = np.where(stepped, units, problem.column_high)
         bounds = lshaped.Bounds(np.where(stepped, units, 0.0), high)
-        units = lshaped.solve(problem, bounds=bounds, start=units).units
-        units, more = _search(problem, units)
+        chosen = lshaped.solve(problem, bounds=bounds, start=units).units
+        units, more = _search(problem, chosen)
         tries += more
+        settled = (units == chosen).all()
     serving = evaluate(problem, units).cost
     return replace(
         relaxed,

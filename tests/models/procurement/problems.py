@@ -48,7 +48,9 @@ def a_problem(demand: Any, **changes: Any) -> Problem:
     return Problem(demand=demand, **{**usual, **changes, **given})
 
 
-def random_problem(seed: int, *, budgets: int = 1, tail: bool = False, limits: bool = True, whole: bool = False) -> Problem:
+def random_problem(
+    seed: int, *, budgets: int = 1, tail: bool = False, limits: bool = True, whole: bool = False
+) -> Problem:
     """A small problem with windows, ramps, spot, on-demand limits and, where asked for, budgets, limits and a tail."""
     rng = np.random.default_rng(seed)
     scenarios, hours, pools, periods = (int(rng.integers(1, most)) for most in (4, 9, 4, 4))
@@ -57,7 +59,9 @@ def random_problem(seed: int, *, budgets: int = 1, tail: bool = False, limits: b
     periods = int(period.max()) + 1
     demand = rng.integers(0, 12, (scenarios, hours, pools)).astype(float)
     on_demand = rng.uniform(1, 4, (1, hours if rng.random() < 0.5 else 1, pools))
-    rate = np.where(rng.random((budgets, pools)) < 0.8, rng.uniform(0.4, 0.9, (budgets, pools)) * on_demand.min((0, 1)), np.inf)
+    rate = np.where(
+        rng.random((budgets, pools)) < 0.8, rng.uniform(0.4, 0.9, (budgets, pools)) * on_demand.min((0, 1)), np.inf
+    )
     columns = pools * 2 + budgets
     pool = np.r_[np.arange(pools), np.arange(pools), np.full(budgets, -1)]
     supply = np.where(rng.random((columns, periods)) < 0.7, rng.choice([0.5, 1.0], (columns, periods)), 0.0)
@@ -131,7 +135,8 @@ def written_out(problem: Problem) -> Written:
     """Variables and rows of the whole problem, one at a time."""
     lp = Written()
     bought = [
-        lp.variable(("bought", j), problem.column_cost[j], problem.column_high[j]) for j in range(len(problem.column_cost))
+        lp.variable(("bought", j), problem.column_cost[j], problem.column_high[j])
+        for j in range(len(problem.column_cost))
     ]
     for limit in problem.limits:
         lp.at_most({x: w for x, w in zip(bought, limit.weights, strict=True)}, limit.high)  # noqa: C416
@@ -147,7 +152,9 @@ def written_out(problem: Problem) -> Written:
     return lp
 
 
-def _write_hour(lp: Written, problem: Problem, at: tuple[int, int, int], bought: list[int], spent: dict[int, float]) -> None:
+def _write_hour(
+    lp: Written, problem: Problem, at: tuple[int, int, int], bought: list[int], spent: dict[int, float]
+) -> None:
     s, t, m = at
     pays: dict[int, dict[int, float]] = {k: {} for k in range(len(problem.budget_rate))}
 

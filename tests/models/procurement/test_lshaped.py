@@ -95,7 +95,9 @@ def test_one_savings_plan_over_several_pools_is_what_a_search_in_one_dimension_f
 def test_the_tail_is_the_mean_of_the_dearest_scenarios() -> None:
     # Four scenarios alike but for their level: at level 0.5 the CVaR is the mean of the two dearest, found by enumeration.
     levels = np.array([2.0, 4.0, 8.0, 10.0])
-    problem = a_problem(np.repeat(levels, 3).reshape(4, 3, 1), tail_weight=1.0, tail_level=0.5, column_cost=np.array([3.5]))
+    problem = a_problem(
+        np.repeat(levels, 3).reshape(4, 3, 1), tail_weight=1.0, tail_level=0.5, column_cost=np.array([3.5])
+    )
 
     def cvar(units: float) -> float:
         return 3.5 * units + np.sort([3 * 2 * max(level - units, 0) for level in levels])[2:].mean()

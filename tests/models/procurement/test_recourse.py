@@ -120,6 +120,8 @@ def test_chunks_of_hours_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_pools_are_grouped_by_the_budgets_that_join_them() -> None:
-    rate = np.array([[1, np.inf, 1, np.inf, np.inf], [np.inf, np.inf, 2, 2, np.inf], [np.inf, 3, np.inf, np.inf, np.inf]])
+    rate = np.array(
+        [[1, np.inf, 1, np.inf, np.inf], [np.inf, np.inf, 2, 2, np.inf], [np.inf, 3, np.inf, np.inf, np.inf]]
+    )
     found = groups(a_problem(np.ones((1, 1, 5)), budget_rate=rate))
     assert [(one.pools.tolist(), one.budgets.tolist()) for one in found] == [([4], []), ([0, 2, 3], [0, 1]), ([1], [2])]
