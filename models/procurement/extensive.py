@@ -128,14 +128,17 @@ class Cells:
     def of(self, values: Floats) -> Floats:
         """Values (S or 1, T or 1, P) at the cells."""
         scenarios, hours, _ = values.shape
-        return values[self.scenario if scenarios > 1 else 0, self.hour if hours > 1 else 0, self.pool]
+        one = np.zeros_like(self.pool)
+        found: Floats = values[self.scenario if scenarios > 1 else one, self.hour if hours > 1 else one, self.pool]
+        return found
 
 
 def build(problem: Problem) -> Lp:
     """Write the program out: units first, then who serves each cell."""
     lp, period = Lp(), problem.period_of_hour
     uncovered = problem.demand - problem.held[period]
-    cells = Cells(*np.nonzero(uncovered > 0), uncovered[uncovered > 0])
+    scenario, hour, pool = np.nonzero(uncovered > 0)
+    cells = Cells(scenario, hour, pool, uncovered[uncovered > 0])
     units = lp.add_columns(problem.column_cost, problem.column_high)
     for limit in problem.limits:
         lp.enter(lp.add_rows(np.array([limit.low]), np.array([limit.high])), units, limit.weights)
@@ -145,11 +148,11 @@ def build(problem: Problem) -> Lp:
         lp.enter(serving[mine], np.array([column]), problem.column_supply[column, period[cells.hour[mine]]])
     last = problem.shortfall_price[cells.pool]
     spot, on_demand = cells.of(problem.spot_price), cells.of(problem.on_demand_price)
-    limit = problem.on_demand_limit[cells.pool]
+    most_bought = problem.on_demand_limit[cells.pool]
     on_spot, bought = np.flatnonzero(spot < last), np.flatnonzero(on_demand < last)
     paid = [
         (on_spot, spot[on_spot], cells.of(problem.spot_limit)[on_spot]),
-        (bought, on_demand[bought], limit[bought]),
+        (bought, on_demand[bought], most_bought[bought]),
         (np.arange(len(last)), last, np.full(len(last), np.inf)),
     ]
     scenario_of, price_of, columns_of = [], [], []
@@ -164,7 +167,7 @@ def build(problem: Problem) -> Lp:
     if len(problem.budget_rate):
         _add_budgets(lp, problem, cells, serving, (bought, columns_of[1]))
     if problem.tail_weight > 0:
-        _add_tail(lp, problem, *(np.concatenate(one) for one in (scenario_of, price_of, columns_of)))
+        _add_tail(lp, problem, np.concatenate(scenario_of), np.concatenate(price_of), np.concatenate(columns_of))
     return lp
 
 

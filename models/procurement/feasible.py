@@ -25,12 +25,13 @@ class _Silent(highspy.Highs):
     def enableCallbacks(self) -> highspy.HighsStatus:  # noqa: N802  the library's name
         """Turn the output off before the first call that would print."""
         self.setOptionValue("output_flag", False)
-        return super().enableCallbacks()
+        found: highspy.HighsStatus = super().enableCallbacks()  # type: ignore[no-untyped-call]
+        return found
 
 
 def quiet() -> highspy.Highs:
     """A HiGHS that prints nothing and gives the same answer every time."""
-    solver = _Silent()
+    solver = _Silent()  # type: ignore[no-untyped-call]
     solver.setOptionValue("threads", 1)
     solver.setOptionValue("random_seed", 0)
     return solver
@@ -74,11 +75,11 @@ def add_limits(solver: highspy.Highs, problem: Problem) -> None:
 
 def keeps_limits(problem: Problem, units: Floats) -> bool:
     """Whether ``units`` keep all limits and bounds, but for rounding."""
-    fine = (units >= 0).all() and (units <= problem.column_high * (1 + SLACK)).all()
+    fine = bool((units >= 0).all() and (units <= problem.column_high * (1 + SLACK)).all())
     for limit in problem.limits:
         value, size = limit.weights @ units, SLACK * (1 + np.abs(limit.weights) @ np.abs(units))
-        fine &= limit.low - size <= value <= limit.high + size
-    return bool(fine)
+        fine = fine and bool(limit.low - size <= value <= limit.high + size)
+    return fine
 
 
 def require_feasible(problem: Problem, whole: bool = False) -> None:

@@ -98,9 +98,11 @@ def arrange(problem: Problem) -> Problem:
     period = period[order]
     counts = np.bincount(period, minlength=len(problem.held))
     parts = -(-COUPLED_BLOCKS // len(counts))
-    within = np.arange(len(period)) - (np.cumsum(counts) - counts)[period]
-    block = period * parts + within * parts // counts[period]
-    _, first, block = np.unique(block, return_index=True, return_inverse=True)
+    before = np.cumsum(counts) - counts
+    within: Integers = np.arange(len(period)) - before[period]
+    _, first, block = np.unique(
+        period * parts + within * parts // counts[period], return_index=True, return_inverse=True
+    )
     source = period[first]
 
     def flat(values: Floats) -> Floats:
@@ -162,8 +164,7 @@ def _rounds(problem: Problem, gap: float, rounds: int, bounds: Bounds, start: Fl
     """Cut until cost and bound meet."""
     units, best, cost, bound = start, start, np.inf, -np.inf
     master: Master | None = None
-    done = 0
-    for done in range(1, rounds + 1):
+    for done in range(1, rounds + 1):  # noqa: B007  the last one is told
         recourse = evaluate(problem, units)
         value = problem.objective(units, recourse.cost) - problem.fixed_cost
         better = value < cost

@@ -54,7 +54,8 @@ class Recourse:
     @property
     def bound(self) -> Floats:
         """No way of serving costs less, by scenario (S); equals ``cost`` where at most one budget reaches a pool."""
-        return self.pool_bound.sum((1, 2)) + (self.budget_slope * self.budget).sum((1, 2))
+        found: Floats = self.pool_bound.sum((1, 2)) + (self.budget_slope * self.budget).sum((1, 2))
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +203,9 @@ class Rows:
 
     def bound(self, shadow: Floats) -> Floats:
         """Lower bound of each hour's cost at these shadow prices (R)."""
-        return self.cost_and_slope(self.price_under(shadow))[0].sum(axis=0) - (shadow * self.budget).sum(axis=0)
+        cost, _ = self.cost_and_slope(self.price_under(shadow))
+        found: Floats = cost.sum(axis=0) - (shadow * self.budget).sum(axis=0)
+        return found
 
     def shadow_prices(self, taken: Floats) -> Floats:
         """Shadow price of each budget in each hour (K, R): exact for one, the best found for several.
@@ -323,11 +326,11 @@ def evaluate(problem: Problem, units: Floats) -> Recourse:
             taken = rows.paid_by_budgets() if len(group.budgets) > 1 else np.empty(0)
             shadow = rows.shadow_prices(taken)
             serving, slope = rows.cost_and_slope(rows.price_under(shadow))
-            at = np.ix_([scenario], period, group.pools)
+            at = np.ix_(np.array([scenario]), period, group.pools)
             pool_bound[at] += _by_period(serving, weight, starts)
             held_slope[at] -= _by_period(slope, weight, starts)
             if len(group.budgets):
-                at = np.ix_([scenario], period, group.budgets)
+                at = np.ix_(np.array([scenario]), period, group.budgets)
                 budget_slope[at] -= _by_period(shadow, weight, starts)
             if len(group.budgets) > 1:
                 rest = rows.after_budgets(taken)

@@ -78,7 +78,7 @@ def test_the_mix_is_the_lower_envelope_over_the_load_duration_curve() -> None:
     envelope = np.minimum(fixed, 4.0 * used)
     found = separable.solve(problem)
     assert found.cost == pytest.approx(envelope.sum())
-    assert found.units.tolist() == [(500 * 2.2 < 4.0 * used).sum() - 12, 12, 0]
+    assert found.units.tolist() == [(4.0 * used > 500 * 2.2).sum() - 12, 12, 0]
 
 
 def test_columns_in_windows_apart_are_chosen_window_by_window() -> None:
