@@ -319,7 +319,7 @@ def verdict(tested: Backtest) -> list[str]:
     plan = folds.filter(pl.col("policy") == PLAN)
     first, last = (f"{one:%Y-%m-%d}" for one in plan["fold_start_at"].sort().gather([0, -1]).to_list())
     basis = (
-        f"{plan.height} folds of {tested.window_hours} hours that start {first} to {last}"
+        f"{plan.height} fold{'s' if plan.height > 1 else ''} of {tested.window_hours} hours starting {first} to {last}"
         f"{_overlap(plan['fold_start_at'], tested.window_hours)}, prices seen "
         f"{tested.prices_from:%Y-%m-%d} to {tested.prices_to:%Y-%m-%d} ({', '.join(tested.price_sources)})"
     )
@@ -334,7 +334,7 @@ def _overlap(starts: pl.Series, window_hours: int) -> str:
     """Words for folds that share hours, whose standard error is then too small."""
     apart = starts.sort().diff().min()
     overlaps = isinstance(apart, timedelta) and apart < timedelta(hours=window_hours)
-    return " and overlap, so that the standard error is too small" if overlaps else ""
+    return " (they overlap, so that the standard error is too small)" if overlaps else ""
 
 
 def _compared(both: pl.DataFrame) -> str:

@@ -1,7 +1,7 @@
 """The ways of choosing commitments that a plan is compared with, each from what was known at the time.
 
 They differ from the plan in the commitment alone: each buys the cheapest commitment of a pool (a savings plan where that
-is cheaper), and serves every hour by the same rule, on spot where the plan may, so that a difference is the decision's.
+is cheaper), as recommendations are made one instrument at a time, and serves every hour by the same rule, on spot where the plan may, so that a difference is the decision's.
 Only ``on_demand_only`` goes without spot.
 
 Does not belong here: pricing the choice (``fold``), and the plan itself.
@@ -28,14 +28,19 @@ HOURS_PER_DAY = 24
 
 BASELINES: dict[str, str] = {
     "on_demand_only": "nothing is bought and nothing runs on spot; what is held already is used",
-    "look_back_7d": "what would have saved most over the last 7 days (as AWS recommends)",
-    "look_back_30d": "what would have saved most over the last 30 days (as AWS recommends)",
-    "look_back_60d": "what would have saved most over the last 60 days (as AWS recommends)",
-    "min_3d_30d": "the lower of what would have saved most over the last 3 and the last 30 days (as Azure recommends)",
-    "cover_p50": "the median of the hourly GPUs that neither spot nor what is held serves",
-    "cover_p80": "the 80th percentile of the hourly GPUs that neither spot nor what is held serves",
-    "wang_online": "reserved within the fold once the on-demand spend of a level exceeds the price of a reservation, "
-    "without a forecast (Wang et al.)",
+    "look_back_7d": "the quantity of each pool's cheapest commitment that would have saved most over the last 7 days, "
+    "as AWS recommends",
+    "look_back_30d": "the quantity of each pool's cheapest commitment that would have saved most over the last 30 days, "
+    "as AWS recommends",
+    "look_back_60d": "the quantity of each pool's cheapest commitment that would have saved most over the last 60 days, "
+    "as AWS recommends",
+    "min_3d_30d": "the lower of the quantities that would have saved most over the last 3 and the last 30 days, "
+    "as Azure recommends",
+    "cover_p50": "each pool's cheapest commitment for the median of the hourly GPUs that neither spot nor what is held serves",
+    "cover_p80": "each pool's cheapest commitment for the 80th percentile of the hourly GPUs that neither spot nor what is "
+    "held serves",
+    "wang_online": "reserved within the fold once the on-demand spend of a level exceeds the price of a reservation: "
+    "the online rule of Wang et al., without a forecast",
     "mean_value": "the plan for the mean of the scenarios, as if it were certain",
 }
 """Baselines by name, and what each does."""
