@@ -157,14 +157,8 @@ def backtest(  # noqa: PLR0913 - what is planned with, and how it is tested
     rows: list[dict[str, object]] = []
     values: list[dict[str, object]] = []
     for number, origin in enumerate(origins):
-        at = _hour(history, origin)
-        wanted = hours_of(history, at, at + window_hours, origin)
-        store = shop(market, history.pools, origin, wanted)
-        past = hours_of(history, 0, at, history.start_at)
-        recent = hours_of(past, max(0, at - look_back_hours), at, origin - timedelta(hours=min(at, look_back_hours)))
-        drawn = draw_scenarios(recent, start_at=origin, hours=window_hours, count=scenario_count, seed=seed + number)
-        chosen, worth = _choices(past, recent, drawn, store)
-        rows += _rows(origin, _priced(past, wanted, chosen, store), store.realised(wanted), chosen)
+        found, worth = _fold(history, origin, window_hours, look_back_hours, scenario_count, seed + number, market)
+        rows += found
         values.append({"fold_start_at": origin, **worth})
     folds = pl.DataFrame(rows, schema=FOLDS_SCHEMA)
     return Backtest(
@@ -179,6 +173,27 @@ def backtest(  # noqa: PLR0913 - what is planned with, and how it is tested
         prices_to=max(one.observed_at for one in offers),
         price_sources=tuple(sorted({one.price_source for one in offers})),
     )
+
+
+def _fold(  # noqa: PLR0913, PLR0917 - what a fold is made of
+    history: Scenarios,
+    origin: datetime,
+    window_hours: int,
+    look_back_hours: int,
+    scenario_count: int,
+    seed: int,
+    market: Market,
+) -> tuple[list[dict[str, object]], dict[str, int]]:
+    """Everyone chooses at the origin from the hours before it, and pays for those after."""
+    at = _hour(history, origin)
+    seen = min(at, look_back_hours)
+    past = hours_of(history, 0, at, history.start_at)
+    recent = hours_of(history, at - seen, at, origin - timedelta(hours=seen))
+    wanted = hours_of(history, at, at + window_hours, origin)
+    store = shop(market, history.pools, origin, wanted)
+    drawn = draw_scenarios(recent, start_at=origin, hours=window_hours, count=scenario_count, seed=seed)
+    chosen, worth = _choices(past, recent, drawn, store)
+    return _rows(origin, _priced(past, wanted, chosen, store), store.realised(wanted), chosen), worth
 
 
 def _check(history: Scenarios, offers: Sequence[Offer], origins: Sequence[datetime], window_hours: int) -> None:
