@@ -373,5 +373,7 @@ def _fixed_cost(held: Commitment, scenarios: Scenarios, hours: int, policy: Plan
         if held.hourly_commitment_micros is not None
         else in_units((held.gpus or 0) * max(held.rate_micros_per_gpu_hour.values(), default=0))
     )
-    upfront = in_units(held.upfront_micros) * float(_discount(policy, start)) if held.is_queued and start >= 0 else 0.0
+    # Upfront money of a commitment in money is a part of what it commits each hour.
+    is_due = held.is_queued and start >= 0 and held.gpus is not None
+    upfront = in_units(held.upfront_micros) * float(_discount(policy, start)) if is_due else 0.0
     return recurring * hourly() + upfront

@@ -242,6 +242,6 @@ def tightened(found: Sequence[Limit], column_count: int) -> tuple[tuple[Limit, .
         bound = np.flatnonzero(one.weights)
         if len(bound) == 1 and np.isfinite(one.high) and not np.isfinite(one.low) and one.weights[bound[0]] > 0:
             high[bound[0]] = min(high[bound[0]], one.high / one.weights[bound[0]])
-        elif len(bound) or one.low > 0 or one.high < 0:
+        elif np.isfinite(one.high) or one.low > 0 or (one.weights < 0).any():
             shared.append(one)
     return tuple(shared), high

@@ -16,6 +16,7 @@ import polars as pl
 
 from models.prices import Instrument
 from models.procurement.compile import Compiled, compile_problem
+from models.procurement.merge import merged
 from models.procurement.reasons import reason, used_ratio
 from models.procurement.recourse import CHANNELS, evaluate, serve
 from models.procurement.repriced import billed_difference
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from models.prices import Commitment, Offer, Pool
     from models.procurement.policy import PlanPolicy
     from models.procurement.problem import Floats, Problem, Solution
+    from models.procurement.recourse import Served
 
 ON_DEMAND_ONLY, NOTHING_NEW = "on_demand_only", "nothing_new"
 BASELINES = {
@@ -198,7 +200,7 @@ def plan(  # noqa: PLR0913 - as many things bear on a purchase
     solution = solve(compiled.problem)
     units = solution.units
     served = serve(compiled.problem, units, np.ones(compiled.problem.demand.shape[1]))
-    lines = _lines(compiled, units, scenarios)
+    lines = _lines(compiled, units, served, scenarios)
     used = [one for one in offers if any(name in one.micros_per_gpu_hour for name in scenarios.pools)]
     observed = [one.observed_at for one in used]
     hours = compiled.problem.demand.shape[1]
@@ -247,9 +249,9 @@ def tail_mean(cost: Floats, probability: Floats, level: float) -> float:
     return float((cost[order] * taken).sum() / tail)
 
 
-def _lines(compiled: Compiled, units: Floats, scenarios: Scenarios) -> tuple[PlanLine, ...]:
+def _lines(compiled: Compiled, units: Floats, served: Served, scenarios: Scenarios) -> tuple[PlanLine, ...]:
     problem, found = compiled.problem, []
-    used = used_ratio(compiled, units)
+    used = used_ratio(compiled, units, served)
     for place, column in enumerate(compiled.columns):
         bought = float(units[place])
         if bought <= 0:
@@ -353,6 +355,8 @@ def _stresses(
 
 
 def _stress(name: str, world: Problem, units: Floats) -> Stress:
+    world = merged(world)  # to see what would happen: what is recommended and billed is counted exactly elsewhere
+
     def cost(bought: Floats) -> int:
         return micros(
             float(world.probability @ evaluate(world, bought).cost + world.column_cost @ bought + world.fixed_cost)

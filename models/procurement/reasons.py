@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from models.prices import Instrument
-from models.procurement.recourse import serve, supply
+from models.procurement.recourse import supply
 
 if TYPE_CHECKING:
     from models.procurement.compile import Compiled
     from models.procurement.problem import Floats, Problem
+    from models.procurement.recourse import Served
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +32,17 @@ class Reason:
     text: str
 
 
-def used_ratio(compiled: Compiled, units: Floats) -> Floats:
-    """Part of the hours, over all scenarios, in which the last unit of each column is used while it serves (J)."""
+def used_ratio(compiled: Compiled, units: Floats, served: Served) -> Floats:
+    """Part of the hours, over all scenarios, in which the last unit of each column is used while it serves (J).
+
+    Args:
+      compiled: The problem and its columns.
+      units: Units of each column (J).
+      served: Who serves the demand with them.
+    """
     problem = compiled.problem
     held, budget = supply(problem, units)
-    lost = serve(problem, units, np.ones(problem.demand.shape[1])).budget_unused
+    lost = served.budget_unused
     found = np.zeros(len(units))
     for place, column in enumerate(compiled.columns):
         active = problem.column_supply[place][problem.period_of_hour] > 0

@@ -2,17 +2,19 @@
 
 Belongs here: which solver a problem goes to. Order statistics where pools and hours separate; otherwise the L-shaped
 method; the extensive program where several budgets reach one pool, the L-shaped bound stays away from the cost, and the
-program is small enough to be written out.
+program is small enough to be written out. Budgets are merged first where they can be (``merge``).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from models.procurement import extensive, lshaped, separable
 from models.procurement.feasible import require_feasible
+from models.procurement.merge import merged
 from models.procurement.problem import Solution
 from models.procurement.recourse import evaluate
 from models.procurement.whole import in_whole_units
@@ -39,7 +41,16 @@ def solve(problem: Problem, *, gap: float = 1e-6) -> Solution:
       UsageError: The limits cannot all be kept; the message names them and by how much.
       CheckError: HiGHS could not solve a program.
     """
-    return in_whole_units(problem, relaxed(problem, gap=gap))
+    smaller = merged(problem)
+    found = in_whole_units(smaller, relaxed(smaller, gap=gap))
+    if len(smaller.budget_rate) == len(problem.budget_rate):
+        return found
+    serving = evaluate(problem, found.units).cost
+    return replace(
+        found,
+        cost=problem.objective(found.units, serving),
+        scenario_cost=problem.fixed_cost + problem.column_cost @ found.units + serving,
+    )
 
 
 def relaxed(problem: Problem, *, gap: float = 1e-6) -> Solution:
