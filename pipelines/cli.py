@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pipelines import cli_break_even, cli_ingest, cli_spot
+from pipelines import cli_break_even, cli_ingest, cli_plan, cli_spot
 from pipelines.settings import Settings
 from pipelines.terminal import Format, Month, PoliteGroup, Shape, instant, progress, rows, say, tell
 
@@ -28,14 +28,16 @@ if TYPE_CHECKING:
 
     from pipelines.projections import Projection
 
-BEGIN, BOOKS, ANSWERS, UPKEEP = "Begin", "Keep the books", "Ask", "Look after the log"
+BEGIN, BOOKS, ANSWERS, DECIDE, UPKEEP = "Begin", "Keep the books", "Ask", "Decide what to buy", "Look after the log"
 
 app = typer.Typer(cls=PoliteGroup, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 as_of_app = typer.Typer(cls=PoliteGroup, no_args_is_help=True)
 app.add_typer(cli_ingest.app, name="ingest", rich_help_panel=BOOKS)
-app.add_typer(cli_spot.app, name="spot", rich_help_panel=ANSWERS)
+app.add_typer(cli_spot.app, name="spot", rich_help_panel=DECIDE)
 app.add_typer(as_of_app, name="as-of", rich_help_panel=ANSWERS)
-app.command("break-even", rich_help_panel=ANSWERS)(cli_break_even.break_even)
+app.command(rich_help_panel=DECIDE)(cli_plan.plan)
+app.command(rich_help_panel=DECIDE)(cli_plan.backtest)
+app.command("break-even", rich_help_panel=DECIDE)(cli_break_even.break_even)
 
 DASHBOARD = Path(__file__).resolve().parents[1] / "dashboards" / "app.py"
 

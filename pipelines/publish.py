@@ -25,8 +25,17 @@ if TYPE_CHECKING:
 
     from pipelines.settings import Settings
 
-EXTRA_TABLES = ("staged.ownership", "staged.gpu_inventory", "core.line_daily", "core.owner_daily")
-"""Tables besides the marts that pages drill into."""
+EXTRA_TABLES = (
+    "staged.ownership",
+    "staged.gpu_inventory",
+    "staged.commitment",
+    "staged.interruption",
+    "staged.checkpoint",
+    "core.offer",
+    "core.line_daily",
+    "core.owner_daily",
+)
+"""Tables besides the marts that pages drill into and plans are made from."""
 
 
 def publish(
@@ -101,7 +110,8 @@ def comments(projection: Projection, names: list[str]) -> dict[str, str]:
     Raises:
       CheckError: A column has no comment anywhere.
     """
-    declared = {column.name: column.doc for event in EVENT_TYPES for column in columns(event)}
+    # Of columns that several events have, the first event's words: those of the ledger come before procurement's.
+    declared = {column.name: column.doc for event in reversed(EVENT_TYPES) for column in columns(event)}
     found = {
         name: projection.comments.get(name) or projection.units.get(name) or declared.get(name) or _SHARED.get(name, "")
         for name in names
