@@ -1,16 +1,12 @@
 """From demand, offers, portfolio and policy to the problem that the solvers read.
 
-Each offer that binds becomes one column for each month in which it may start; each stretch of hours in which nothing
-starts or ends becomes a period. What an obligation costs beyond the horizon is charged for the part that the policy does
-not expect to be worth its price, so that a three-year term is not free after the first year.
-
-Does not belong here: solving, and saying why a purchase is recommended.
+Each offer that binds becomes one column for each month in which it may start (``columns``); each stretch of hours in
+which nothing starts or ends becomes a period. Does not belong here: solving, and saying why a purchase is recommended.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,43 +14,29 @@ import numpy as np
 from models.demand import WORKLOAD_CLASSES
 from models.errors import UsageError
 from models.prices import HOURS_PER_MONTH, Instrument
+from models.procurement.columns import (
+    BY_THE_HOUR,
+    Column,
+    columns_of,
+    commitment_hours,
+    cost_of,
+    discount,
+    fixed_cost,
+    in_units,
+    step_of,
+    supply_of,
+)
 from models.procurement.limits import limits, recent_limits, tightened
 from models.procurement.problem import Problem
-from models.units import MICROS_PER_UNIT, SECONDS_PER_HOUR
+from models.units import SECONDS_PER_HOUR
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from models.demand import Scenarios
     from models.prices import Commitment, Offer, Pool
     from models.procurement.policy import PlanPolicy
     from models.procurement.problem import Floats, Integers
-
-HOURS_PER_YEAR = 8_760
-BY_THE_HOUR = (Instrument.ON_DEMAND, Instrument.SPOT)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """Something that may be bought: one unit is one GPU, or of a commitment in money one unit of it an hour.
-
-    Attributes:
-      offer: What is bought.
-      pools: Names of the pools it serves.
-      start_hour: First hour of its term, counted from the plan's first hour.
-      supply_hour: First hour in which it serves; later than ``start_hour`` by the lead time.
-      end_hour: End of its term, exclusive; beyond the horizon where the obligation is longer.
-      committed: Money that one unit commits within its whole term, undiscounted, in units of the currency.
-      in_budget: Whether it adds to a budget rather than to one pool's GPUs.
-    """
-
-    offer: Offer
-    pools: tuple[str, ...]
-    start_hour: int
-    supply_hour: int
-    end_hour: int
-    committed: float
-    in_budget: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,58 +88,92 @@ def compile_problem(  # noqa: PLR0913 - as many things bear on a purchase
     _check_names(names, known, policy)
     hours = next(iter(scenarios.gpus.values())).shape[1]
     demand = scenarios.total()
+    prices = _prices(offers, names, demand, policy)
+    columns, notes = columns_of(offers, names, hours, policy)
+    columns = [one for one in columns if _has_demand(one, names, demand)]
+    periods = _periods(columns, portfolio, scenarios, hours)
+    supplied = _supplied(columns, portfolio, scenarios, periods)
+    bound, column_high = tightened(
+        (
+            *limits(columns, scenarios, pools, portfolio, policy, periods),
+            *recent_limits(
+                columns, names, supplied.held, supplied.held_budget, supplied.budget_rate, periods, recent_gpus or {}
+            ),
+        ),
+        len(columns),
+    )
+    problem = Problem(
+        pools=names,
+        probability=scenarios.probability,
+        period_of_hour=(np.searchsorted(periods, np.arange(hours), side="right") - 1).astype(np.int64),
+        hour_weight=discount(policy, np.arange(hours)),
+        demand=demand,
+        spot_limit=_spot_limit(scenarios, policy),
+        **asdict(prices),
+        **asdict(supplied),
+        column_cost=np.array([cost_of(one, hours, policy) for one in columns]),
+        column_pool=np.array([-1 if one.in_budget else names.index(one.pools[0]) for one in columns], dtype=np.int64),
+        column_supply=supply_of(columns, periods).reshape(len(columns), len(periods) - 1),
+        column_step=np.array([step_of(one, known, policy) for one in columns]),
+        column_high=column_high,
+        limits=bound,
+        fixed_cost=sum(fixed_cost(one, scenarios, hours, policy) for one in portfolio),
+        tail_weight=policy.tail_weight_ratio,
+        tail_level=policy.tail_level_ratio,
+    )
+    return Compiled(problem=problem, columns=tuple(columns), notes=tuple(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Prices:
+    """The problem's arrays of the same names: what an hour costs without any commitment."""
+
+    on_demand_price: Floats
+    spot_price: Floats
+    on_demand_limit: Floats
+    shortfall_price: Floats
+
+
+def _prices(offers: Sequence[Offer], names: Sequence[str], demand: Floats, policy: PlanPolicy) -> _Prices:
     on_demand = _hourly_price(Instrument.ON_DEMAND, offers, names)
     spot = _hourly_price(Instrument.SPOT, offers, names) / policy.spot_goodput_ratio
-    columns, notes = _columns(offers, names, hours, policy)
-    columns = [one for one in columns if _has_demand(one, names, demand)]
     dearest = _dearest(on_demand, spot, offers, names)
     unpriced = [name for place, name in enumerate(names) if not dearest[place] and demand[:, :, place].any()]
     if unpriced:
         raise UsageError(
             f"no price of any instrument for {', '.join(unpriced)}: ingest prices for them, or leave them out of the pools"
         )
-    periods = _periods(columns, portfolio, scenarios, hours)
-    budgets: dict[_Budget, int] = {}
-    held, held_budget = _held(portfolio, scenarios, periods, budgets, names)
-    column_budget = [
-        budgets.setdefault(_budget_of(one, names), len(budgets)) if one.in_budget else -1 for one in columns
-    ]
-    held_budget = np.pad(held_budget, ((0, 0), (0, len(budgets) - held_budget.shape[1])))
-    rates = np.array([one.rates for one in budgets]).reshape(len(budgets), len(names))
-    bound, column_high = tightened(
-        (
-            *limits(columns, scenarios, pools, portfolio, policy, periods),
-            *recent_limits(columns, names, held, held_budget, rates, periods, recent_gpus or {}),
-        ),
-        len(columns),
-    )
-    discount = _discount(policy, np.arange(hours))
-    problem = Problem(
-        pools=names,
-        probability=scenarios.probability,
-        period_of_hour=(np.searchsorted(periods, np.arange(hours), side="right") - 1).astype(np.int64),
-        hour_weight=discount,
-        demand=demand,
-        spot_limit=_spot_limit(scenarios, policy),
-        spot_price=spot[None, None, :],
+    return _Prices(
         on_demand_price=on_demand[None, None, :],
+        spot_price=spot[None, None, :],
         on_demand_limit=np.array([policy.on_demand_gpus.get(name, np.inf) for name in names]),
         shortfall_price=dearest * policy.shortfall_factor,
-        held=held,
-        held_budget=held_budget,
-        budget_rate=rates,
-        column_cost=np.array([_cost(one, hours, policy) for one in columns]),
-        column_pool=np.array([-1 if one.in_budget else names.index(one.pools[0]) for one in columns], dtype=np.int64),
-        column_budget=np.array(column_budget, dtype=np.int64),
-        column_supply=_supply(columns, periods).reshape(len(columns), len(periods) - 1),
-        column_step=np.array([_step(one, known, policy) for one in columns]),
-        column_high=column_high,
-        limits=bound,
-        fixed_cost=sum(_fixed_cost(one, scenarios, hours, policy) for one in portfolio),
-        tail_weight=policy.tail_weight_ratio,
-        tail_level=policy.tail_level_ratio,
     )
-    return Compiled(problem=problem, columns=tuple(columns), notes=tuple(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Supplied:
+    """The problem's arrays of the same names: what is held, and the budgets that columns add to."""
+
+    held: Floats
+    held_budget: Floats
+    budget_rate: Floats
+    column_budget: Integers
+
+
+def _supplied(
+    columns: Sequence[Column], portfolio: Sequence[Commitment], scenarios: Scenarios, periods: Integers
+) -> _Supplied:
+    names = scenarios.pools
+    budgets: dict[_Budget, int] = {}
+    held, held_budget = _held(portfolio, scenarios, periods, budgets, names)
+    own = [budgets.setdefault(_budget_of(one, names), len(budgets)) if one.in_budget else -1 for one in columns]
+    return _Supplied(
+        held=held,
+        held_budget=np.pad(held_budget, ((0, 0), (0, len(budgets) - held_budget.shape[1]))),
+        budget_rate=np.array([one.rates for one in budgets]).reshape(len(budgets), len(names)),
+        column_budget=np.array(own, dtype=np.int64),
+    )
 
 
 def _check_names(names: Sequence[str], known: dict[str, Pool], policy: PlanPolicy) -> None:
@@ -168,11 +184,6 @@ def _check_names(names: Sequence[str], known: dict[str, Pool], policy: PlanPolic
         unknown = sorted(set(named) - set(known))
         if unknown:
             raise UsageError(f"{field}: found the pools {', '.join(unknown)}, expected one of {', '.join(known)}")
-
-
-def in_units(micros: float) -> float:
-    """Micros in units of the currency, as the solvers count."""
-    return micros / MICROS_PER_UNIT
 
 
 def _hourly_price(instrument: Instrument, offers: Sequence[Offer], names: Sequence[str]) -> Floats:
@@ -199,53 +210,6 @@ def _dearest(on_demand: Floats, spot: Floats, offers: Sequence[Offer], names: Se
     return dearest
 
 
-def _columns(
-    offers: Sequence[Offer], names: Sequence[str], hours: int, policy: PlanPolicy
-) -> tuple[list[Column], list[str]]:
-    columns, notes = [], []
-    for offer in offers:
-        reached = tuple(name for name in names if name in offer.micros_per_gpu_hour)
-        if offer.instrument in BY_THE_HOUR or not reached:
-            continue
-        in_budget = offer.instrument is Instrument.SAVINGS_PLAN or len(reached) > 1
-        term = _term_hours(offer)
-        for start in (month * HOURS_PER_MONTH for month in policy.start_months):
-            supply = start + -(-offer.lead_seconds // SECONDS_PER_HOUR)
-            if supply >= hours:
-                notes.append(f"{offer.offer_id}: starting in hour {start:,} it would serve only after the horizon")
-                continue
-            committed = in_units(offer.upfront_micros_per_gpu) + _recurring(offer, reached) * term
-            columns.append(
-                Column(
-                    offer=offer,
-                    pools=reached,
-                    start_hour=start,
-                    supply_hour=supply,
-                    end_hour=supply + term,
-                    committed=committed,
-                    in_budget=in_budget,
-                )
-            )
-    return columns, notes
-
-
-def _term_hours(offer: Offer) -> int:
-    if offer.instrument is Instrument.OWNED:
-        return offer.life_months * HOURS_PER_MONTH
-    if offer.term_seconds is None:
-        raise UsageError(
-            f"{offer.offer_id}: a {offer.instrument} needs a term, found none: add term_seconds to its price"
-        )
-    return offer.term_seconds // SECONDS_PER_HOUR
-
-
-def _recurring(offer: Offer, reached: Sequence[str]) -> float:
-    """Money an hour that one unit costs; a unit of a commitment in money is one unit of it."""
-    if offer.instrument is Instrument.SAVINGS_PLAN:
-        return 1.0
-    return in_units(max(offer.micros_per_gpu_hour[name] for name in reached))
-
-
 def _has_demand(column: Column, names: Sequence[str], demand: Floats) -> bool:
     return any(demand[:, :, names.index(name)].any() for name in column.pools)
 
@@ -258,12 +222,6 @@ def _periods(columns: Sequence[Column], portfolio: Sequence[Commitment], scenari
     for held in portfolio:
         edges |= {min(max(hour, 0), hours) for hour in commitment_hours(held, scenarios)}
     return np.array(sorted(edges), dtype=np.int64)
-
-
-def commitment_hours(held: Commitment, scenarios: Scenarios) -> tuple[int, int]:
-    """First hour and end of a commitment's term, counted from the plan's first hour; the first may be negative."""
-    start, end = (int((instant - scenarios.start_at).total_seconds()) for instant in (held.starts_at, held.ends_at))
-    return start // SECONDS_PER_HOUR, -(-end // SECONDS_PER_HOUR)
 
 
 def _held(
@@ -304,11 +262,6 @@ def _budget_of(column: Column, names: Sequence[str]) -> _Budget:
     )
 
 
-def _discount(policy: PlanPolicy, hours: Integers | int) -> Floats:
-    """Value now of one unit of money in each hour: (1 + rate) ** (-hour / 8760)."""
-    return np.asarray((1 + policy.discount_ratio) ** (-np.asarray(hours, dtype=np.float64) / HOURS_PER_YEAR))
-
-
 def _spot_limit(scenarios: Scenarios, policy: PlanPolicy) -> Floats:
     """GPUs of demand that spot may serve (S, T, P): the classes' shares, and what can be had at once, both useful GPUs."""
     shared = [
@@ -319,61 +272,3 @@ def _spot_limit(scenarios: Scenarios, policy: PlanPolicy) -> Floats:
     first = next(iter(scenarios.gpus.values()))
     most = np.array([policy.spot_gpus.get(name, np.inf) for name in scenarios.pools]) * policy.spot_goodput_ratio
     return np.minimum(np.sum(shared, axis=0), most) if shared else np.zeros((1, 1, first.shape[2]))
-
-
-def _supply(columns: Sequence[Column], periods: Integers) -> Floats:
-    """What one unit of each column adds in each period (J, M)."""
-    starts = [start for start, _ in pairwise(periods.tolist())]
-    rows = [[float(one.supply_hour <= start < one.end_hour) for start in starts] for one in columns]
-    return np.array(rows, dtype=np.float64)
-
-
-def _step(column: Column, known: dict[str, Pool], policy: PlanPolicy) -> float:
-    if not policy.whole_nodes or column.offer.instrument is Instrument.SAVINGS_PLAN:
-        return 0.0
-    return float(max([column.offer.node_gpus, *(known[name].node_gpus for name in column.pools)]))
-
-
-def _cost(column: Column, hours: int, policy: PlanPolicy) -> float:
-    """Discounted cost of one unit: what falls into the horizon, and the part of the rest that is not expected to be used."""
-    offer, lost = column.offer, 1 - policy.later_use_ratio
-    end = min(column.end_hour, hours)
-    term = column.end_hour - column.supply_hour
-    within = (end - column.supply_hour) / term
-    upfront = in_units(offer.upfront_micros_per_gpu) * float(_discount(policy, column.start_hour))
-
-    def present(first: int, last: int) -> float:
-        return float(_discount(policy, np.arange(first, last)).sum())
-
-    if offer.instrument is Instrument.OWNED:
-        residual = in_units(offer.residual_micros_per_gpu)
-        book = (in_units(offer.upfront_micros_per_gpu) - residual) * (1 - within)
-        kept = (policy.later_use_ratio * book + residual) * float(_discount(policy, end))
-        watts = offer.power_watts_per_gpu * policy.power_usage_effectiveness
-        running = in_units(
-            max(offer.micros_per_gpu_hour.values())
-            + offer.monthly_fee_micros_per_gpu / HOURS_PER_MONTH
-            + watts / 1_000 * policy.energy_micros_per_kwh
-        )
-        return upfront - kept + running * present(column.supply_hour, end)
-    recurring = _recurring(offer, column.pools)
-    beyond = present(end, column.end_hour) if column.end_hour > hours else 0.0
-    return upfront * (within + (1 - within) * lost) + recurring * (present(column.supply_hour, end) + lost * beyond)
-
-
-def _fixed_cost(held: Commitment, scenarios: Scenarios, hours: int, policy: PlanPolicy) -> float:
-    """Discounted cost of a commitment within the horizon; what was paid before it is spent whatever the plan."""
-    start, end = commitment_hours(held, scenarios)
-    first, last = min(max(start, 0), hours), min(max(end, 0), hours)
-    if last <= first:
-        return 0.0
-    hourly: Callable[[], float] = lambda: float(_discount(policy, np.arange(first, last)).sum())  # noqa: E731
-    recurring = (
-        in_units(held.hourly_commitment_micros)
-        if held.hourly_commitment_micros is not None
-        else in_units((held.gpus or 0) * max(held.rate_micros_per_gpu_hour.values(), default=0))
-    )
-    # Upfront money of a commitment in money is a part of what it commits each hour.
-    is_due = held.is_queued and start >= 0 and held.gpus is not None
-    upfront = in_units(held.upfront_micros) * float(_discount(policy, start)) if is_due else 0.0
-    return recurring * hourly() + upfront

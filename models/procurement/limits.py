@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from models.demand import Scenarios
     from models.prices import Commitment, Pool
-    from models.procurement.compile import Column
+    from models.procurement.columns import Column
     from models.procurement.policy import PlanPolicy
     from models.procurement.problem import Floats, Integers
 

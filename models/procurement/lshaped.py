@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from models.procurement.recourse import Recourse
 
 ROUNDS = 400
-STAY = 0.8  # how near to the best plan the next cut is taken
+STAY = 0.85  # how near to the best plan the next cut is taken
 COUPLED_BLOCKS = 60  # into which the hours that a budget couples are split, at least
 MOST_BLOCKS = 1_200
-SAMPLE_HOURS = 8_000  # of one scenario; problems of more than thrice as many hours start from a sample
+SAMPLE_HOURS = 5_000  # of one scenario; problems of more than thrice as many hours start from a sample
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,9 @@ def merged(problem: Problem) -> Problem:
     """The problem with as few budgets as its reaches allow; units mean what they meant."""
     rate = problem.budget_rate
     reached = np.isfinite(rate)
-    single = reached.sum(axis=1) == 1
+    # Money that can be had as GPUs only up to a limit is no capacity: it stays a budget, which the limit holds back.
+    limited = (reached & np.isfinite(problem.on_demand_limit)).any(axis=1)
+    single = (reached.sum(axis=1) == 1) & ~limited
     groups = _same_reach(reached, single)
     # What one unit of each budget is worth: GPUs where it reaches one pool, else units of its group's first budget.
     worth = np.ones(len(rate))
@@ -35,7 +37,8 @@ def merged(problem: Problem) -> Problem:
     for number, members in enumerate(groups):
         pools = reached[members[0]]
         factor = rate[np.ix_(members, pools)] / rate[members[0], pools]
-        worth[members] = 1 / np.exp(np.log(factor).mean(axis=1))
+        if pools.any():
+            worth[members] = 1 / np.exp(np.log(factor).mean(axis=1))
         merged_rate[number, pools] = (rate[np.ix_(members, pools)] * worth[members, None]).min(axis=0)
         held_budget[:, number] = problem.held_budget[:, members] @ worth[members]
         group_of[members] = number

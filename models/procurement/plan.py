@@ -19,7 +19,7 @@ from models.procurement.compile import Compiled, compile_problem
 from models.procurement.merge import merged
 from models.procurement.reasons import reason, used_ratio
 from models.procurement.recourse import CHANNELS, evaluate, serve
-from models.procurement.repriced import billed_difference
+from models.procurement.reprice import billed_difference
 from models.procurement.solve import solve
 from models.units import MICROS_PER_UNIT
 

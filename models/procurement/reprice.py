@@ -1,14 +1,12 @@
-"""Prices a plan by the vendors' own billing order, so that what the solver hoped for stands beside what would be billed.
+"""What a plan would be billed: the vendors' order of applying commitments set beside what the solver hoped for.
 
-A solver gives each hour's commitments to whatever usage saves most over all; a vendor follows its order. The difference is
-in what is left on demand, so the hourly cost on demand comes back for the caller to discount as the plan does.
-
-Does not belong here: the order (``billing_order``), and dispatching demand to spot (the caller takes that out first).
+A solver gives each hour's commitments to whatever usage saves most over all; a vendor follows its order. Spot and
+shortfalls are taken out as the plan dispatches them; the rest is billed hour by hour, and discounted as the plan is, so
+that the difference is the order's alone. Does not belong here: the order (``billing_order``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -20,37 +18,22 @@ from models.procurement.bill import MILLION
 from models.procurement.billing import bill_hours
 from models.procurement.billing_order import BilledCommitment, Kind
 from models.procurement.billing_usage import HourlyUsage
+from models.procurement.recourse import CHANNELS, chunks, groups, rows_of, serve, supply
+from models.units import MICROS_PER_UNIT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from numpy.typing import NDArray
 
+    from models.demand import Scenarios
     from models.prices import Commitment, Pool
     from models.procurement.bill import Bill
-    from models.procurement.compile import Column
+    from models.procurement.columns import Column
+    from models.procurement.compile import Compiled
     from models.procurement.policy import PlanPolicy
-    from models.procurement.problem import Floats, Integers
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repriced:
-    """What the vendors would bill, undiscounted, in S scenarios of T hours. What was paid upfront is spread over its term.
-
-    Attributes:
-      commitment_micros: Cost of all commitments over the hours, used or not: the same in each scenario.
-      unused_micros: What of it was not used, in each scenario (S).
-      on_demand_micros: What nothing covers, by hour (S, T).
-      total_micros: Everything, in each scenario (S).
-      expected_micros: The mean of ``total_micros`` by probability, to the nearest micro.
-    """
-
-    commitment_micros: int
-    unused_micros: tuple[int, ...]
-    on_demand_micros: Integers
-    total_micros: tuple[int, ...]
-    expected_micros: int
+    from models.procurement.problem import Floats, Problem
 
 
 def existing_commitment(held: Commitment) -> BilledCommitment:
@@ -152,31 +135,65 @@ def price_hours(
     return bill_hours(usage, commitments, start_at=start_at)
 
 
-def reprice(bills: Iterable[Bill], probability: Floats) -> Repriced:
-    """Sum up one bill a scenario, all under the same commitments; one at a time, where ``bills`` is a generator.
+def billed_difference(  # noqa: PLR0913, PLR0917 - as many things bear on a bill
+    compiled: Compiled,
+    units: Floats,
+    scenarios: Scenarios,
+    pools: Sequence[Pool],
+    portfolio: Sequence[Commitment],
+    policy: PlanPolicy,
+) -> float:
+    """Expected discounted money that the vendors' order costs more than the plan's own dispatch; negative: less.
 
     Args:
-      bills: Bill of each scenario (S), as ``price_hours`` makes them.
-      probability: Of each scenario (S).
-
-    Raises:
-      UsageError: There are not as many bills as probabilities, or their commitments differ in cost.
+      compiled: The problem.
+      units: Units bought of each column (J).
+      scenarios: Demand, whose first hour is the problem's.
+      pools: What is known of each pool.
+      portfolio: What is held already.
+      policy: The organisation's policy.
     """
-    committed, unused, on_demand, total = set(), [], [], []
-    for bill in bills:
-        committed.add(int(bill.commitment_micros.sum()))
-        unused.append(int(bill.unused_micros.sum()))
-        on_demand.append(bill.on_demand_micros.sum(axis=1))
-        total.append(bill.total_micros)
-    if len(total) != len(probability) or len(committed) != 1:
-        raise UsageError(
-            f"scenarios: found {len(total)} bills with {len(committed)} costs of the commitments for {len(probability)} "
-            "probabilities, expected one bill each under the same commitments"
+    problem = compiled.problem
+    known = {pool.name: pool for pool in pools}
+    commitments = [existing_commitment(one) for one in portfolio]
+    commitments += [
+        purchase(column, float(bought), start_at=scenarios.start_at, policy=policy)
+        for column, bought in zip(compiled.columns, units, strict=True)
+        if bought > 0
+    ]
+    prices = [
+        round(price * MICROS_PER_UNIT) if np.isfinite(price) else None
+        for price in problem.on_demand_price[0, 0].tolist()
+    ]
+    hours = problem.demand.shape[1]
+    planned = serve(problem, units, np.ones(hours)).money[:, CHANNELS.index("on_demand")].sum(axis=1)
+    found = 0.0
+    for number, committed_or_on_demand in enumerate(_billable(problem, units)):
+        bill = price_hours(
+            committed_or_on_demand,
+            commitments,
+            [known[name] for name in problem.pools],
+            prices,
+            start_at=scenarios.start_at,
         )
-    return Repriced(
-        commitment_micros=committed.pop(),
-        unused_micros=tuple(unused),
-        on_demand_micros=np.array(on_demand),
-        total_micros=tuple(total),
-        expected_micros=round(float(probability @ np.array(total, dtype=np.float64))),
-    )
+        billed = float(bill.on_demand_micros.sum(axis=1) @ problem.hour_weight) / MICROS_PER_UNIT
+        found += float(problem.probability[number]) * (billed - float(planned[number]))
+    return found
+
+
+def _billable(problem: Problem, units: Floats) -> Iterator[Floats]:
+    """GPUs of each hour and pool (T, P) that are neither on spot nor go without, scenario by scenario."""
+    supplied = supply(problem, units)
+    spot, shortfall = (CHANNELS.index(name) - 2 for name in ("spot", "shortfall"))
+    usage = np.zeros(problem.demand.shape[1:])
+    last = 0
+    for scenario, hours, _, _ in chunks(problem):
+        if scenario != last:
+            yield usage
+            usage, last = np.zeros_like(usage), scenario
+        for group in groups(problem):
+            rows = rows_of(problem, supplied, group, scenario, hours)
+            gpus, _ = rows.after_budgets(rows.paid_by_budgets()).by_channel()
+            wanted = problem.demand[scenario, hours][:, group.pools]
+            usage[hours, group.pools] = np.maximum(0, wanted - (gpus[spot] + gpus[shortfall]).T)
+    yield usage

@@ -41,30 +41,34 @@ def solve(problem: Problem, *, gap: float = 1e-6) -> Solution:
       UsageError: The limits cannot all be kept; the message names them and by how much.
       CheckError: HiGHS could not solve a program.
     """
-    smaller = merged(problem)
-    found = in_whole_units(smaller, relaxed(smaller, gap=gap))
-    if len(smaller.budget_rate) == len(problem.budget_rate):
-        return found
-    serving = evaluate(problem, found.units).cost
-    return replace(
-        found,
-        cost=problem.objective(found.units, serving),
-        scenario_cost=problem.fixed_cost + problem.column_cost @ found.units + serving,
-    )
+    found = relaxed(problem, gap=gap)
+    # Whole units are searched with as few budgets as may be, which is quick, and priced with those there are.
+    return _priced(problem, in_whole_units(merged(problem), found))
 
 
 def relaxed(problem: Problem, *, gap: float = 1e-6) -> Solution:
     """Find what to buy if any amount could be bought; see ``solve``."""
     if not len(problem.column_cost):
         return _nothing(problem)
-    if separable.is_separable(problem):
-        return separable.solve(problem)
-    found = lshaped.solve(problem, gap=gap)
+    smaller = merged(problem)
+    if separable.is_separable(smaller):
+        found = separable.solve(smaller)
+    else:
+        found = lshaped.solve(smaller, gap=gap)
+    found = _priced(problem, found)
     variable = abs(found.cost - problem.fixed_cost)
     if found.cost - found.bound <= gap * variable or extensive.row_count(problem) > EXTENSIVE_ROWS:
         return found
     exact = extensive.solve(problem)
-    return exact if exact.cost <= found.cost else found
+    return exact if exact.cost <= found.cost else replace(found, bound=max(found.bound, exact.bound))
+
+
+def _priced(problem: Problem, found: Solution) -> Solution:
+    """A plan for the problem with budgets put together, at what it costs with each on its own."""
+    serving = evaluate(problem, found.units).cost
+    cost = problem.objective(found.units, serving)
+    scenario_cost = problem.fixed_cost + problem.column_cost @ found.units + serving
+    return replace(found, cost=cost, bound=min(found.bound, cost), scenario_cost=scenario_cost)
 
 
 def _nothing(problem: Problem) -> Solution:

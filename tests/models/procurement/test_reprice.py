@@ -6,11 +6,13 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
+from models.demand import Scenarios
 from models.errors import UsageError
 from models.prices import Commitment, Instrument, Offer, Pool, Scope
-from models.procurement.compile import Column
+from models.procurement.columns import Column
+from models.procurement.compile import compile_problem
 from models.procurement.policy import PlanPolicy
-from models.procurement.reprice import existing_commitment, price_hours, purchase, reprice
+from models.procurement.reprice import billed_difference, existing_commitment, price_hours, purchase
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
 DOLLAR = 1_000_000
@@ -116,26 +118,36 @@ def test_an_owned_gpu_costs_its_loss_of_value_and_its_running() -> None:
     assert bill.hourly_micros.tolist() == [0, *[4_650_000] * 10, 0]
 
 
-def test_scenarios_are_summed_up_by_probability() -> None:
-    usage = np.array([[[0, 8], [0, 8]], [[2, 8], [0, 4]]])
-    held = [existing_commitment(RESERVED)]
-    found = reprice((price_hours(one, held, POOLS, ON_DEMAND, start_at=START) for one in usage), np.array([0.25, 0.75]))
-    assert found.commitment_micros == 32 * DOLLAR
-    assert found.unused_micros == (0, 8 * DOLLAR)
-    assert found.on_demand_micros.tolist() == [[0, 0], [14 * DOLLAR, 0]]
-    assert found.total_micros == (32 * DOLLAR, 46 * DOLLAR)
-    assert found.expected_micros == 42_500_000
+def test_the_vendors_order_is_compared_on_the_plans_own_hours() -> None:
+    # Two h100 and ten a100; 20 an hour are committed. The plan serves what saves most: four h100 at 5 would be 28.6 %, but
+    # there are two, for 10; then a100 at 3 for the other 10. The vendor does the same: nothing differs.
+    wanted = Scenarios(
+        start_at=START, pools=("h100", "a100"), probability=np.ones(1), gpus={"rigid": np.array([[[2.0, 10.0]] * 3])}
+    )
+    on_demand = replace(OFFER, offer_id="od", instrument=Instrument.ON_DEMAND, upfront_micros_per_gpu=0, term_seconds=None,
+                        micros_per_gpu_hour={"h100": 7 * DOLLAR, "a100": 4 * DOLLAR})  # fmt: skip
+    policy = PlanPolicy(discount_ratio=0, whole_nodes=False)
+    compiled = compile_problem(wanted, POOLS, [on_demand], [PLAN], policy)
+    assert billed_difference(compiled, np.zeros(0), wanted, POOLS, [PLAN], policy) == pytest.approx(0, abs=1e-5)
 
 
-def test_scenarios_share_their_commitments() -> None:
-    bills = [
-        price_hours(np.zeros((1, 2)), held, POOLS, ON_DEMAND, start_at=START)
-        for held in ([], [existing_commitment(PLAN)])
-    ]
-    with pytest.raises(UsageError, match="found 2 bills with 2 costs"):
-        reprice(bills, np.array([0.5, 0.5]))
-    with pytest.raises(UsageError, match="found 0 bills"):
-        reprice([], np.array([1.0]))
+def test_the_order_of_a_family_plan_before_a_wide_one_makes_a_difference() -> None:
+    # The wide plan saves most on h100 (3 of 7), so the plan's dispatch gives it that; the family's plan then finds no
+    # h100, and the a100 costs 4 on demand. The vendor applies the family's plan first: it takes the h100, and the wide
+    # plan's 3 cover the a100. Nothing is left on demand: 4 less.
+    wide = replace(PLAN, commitment_id="wide", rate_micros_per_gpu_hour={"a100": 3 * DOLLAR, "h100": 3 * DOLLAR},
+                   hourly_commitment_micros=3 * DOLLAR)  # fmt: skip
+    family = replace(PLAN, commitment_id="family", scope=Scope.FAMILY, pools=("h100",),
+                     rate_micros_per_gpu_hour={"h100": 4 * DOLLAR}, hourly_commitment_micros=4 * DOLLAR)  # fmt: skip
+    wanted = Scenarios(
+        start_at=START, pools=("h100", "a100"), probability=np.ones(1), gpus={"rigid": np.array([[[1.0, 1.0]]])}
+    )
+    on_demand = replace(OFFER, offer_id="od", instrument=Instrument.ON_DEMAND, upfront_micros_per_gpu=0, term_seconds=None,
+                        micros_per_gpu_hour={"h100": 7 * DOLLAR, "a100": 4 * DOLLAR})  # fmt: skip
+    policy = PlanPolicy(discount_ratio=0, whole_nodes=False)
+    compiled = compile_problem(wanted, POOLS, [on_demand], [wide, family], policy)
+    found = billed_difference(compiled, np.zeros(0), wanted, POOLS, [wide, family], policy)
+    assert found == pytest.approx(-4)
 
 
 @pytest.mark.parametrize(
