@@ -41,7 +41,7 @@ serve: setup  ## Open the dashboards on the ledger in GPULEDGER_HOME
 	@$(BIN)/gpuledger serve
 
 bench: setup  ## Measure speed and memory on generated data
-	@for one in metering chargeback append; do echo "== $$one"; $(BIN)/python bench/$$one.py; done
+	@for one in metering chargeback append procurement; do echo "== $$one"; $(BIN)/python bench/$$one.py; done
 
 lock:  ## Resolve the newest allowed versions into requirements.lock; needs uv
 	@command -v uv >/dev/null || { echo "uv is needed to lock: python3 -m pip install uv" >&2; exit 1; }

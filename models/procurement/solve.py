@@ -51,11 +51,8 @@ def relaxed(problem: Problem, *, gap: float = 1e-6) -> Solution:
     if not len(problem.column_cost):
         return _nothing(problem)
     smaller = merged(problem)
-    if separable.is_separable(smaller):
-        found = separable.solve(smaller)
-    else:
-        found = lshaped.solve(smaller, gap=gap)
-    found = _priced(problem, found)
+    by_cuts = not separable.is_separable(smaller)
+    found = _priced(problem, lshaped.solve(smaller, gap=gap) if by_cuts else separable.solve(smaller))
     variable = abs(found.cost - problem.fixed_cost)
     if found.cost - found.bound <= gap * variable or extensive.row_count(problem) > EXTENSIVE_ROWS:
         return found
