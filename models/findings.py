@@ -170,4 +170,12 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
         "one purchase",
         "Several active commitments of one offer begin and end together: they may be one purchase recorded twice, or bought twice.",
     ),
+    FindingKind(
+        "lost_work_unknown",
+        "info",
+        "GPU-hours",
+        "checkpoints of a run that was interrupted",
+        "These attempts were interrupted and their runs tell of no checkpoint, so how much of this time was lost is unknown: all of it "
+        "stays with the run's owner. Ingest the checkpoints that the runs save.",
+    ),
 )

@@ -16,6 +16,7 @@ class Policy:
       choices: Allowed values; empty where the value is a number.
       subjects: What the subject column may hold; empty where there is none.
       subject_kinds: The subject is one of these kinds and a name, such as partition:gpu; empty where it is not.
+      more_choices: Further (subject, value) pairs: values that are allowed for one subject only.
     """
 
     name: str
@@ -24,11 +25,21 @@ class Policy:
     choices: tuple[str, ...] = ()
     subjects: tuple[str, ...] = ()
     subject_kinds: tuple[str, ...] = ()
+    more_choices: tuple[tuple[str, str], ...] = ()
+
+    def allowed(self, subject: str) -> tuple[str, ...]:
+        """Values allowed for a subject; empty where the value is a number.
+
+        >>> policy("distribute").allowed("lost_work")[-1], policy("distribute").allowed("down")[-1]
+        ('owner', 'fixed')
+        """
+        return (*self.choices, *(value for one, value in self.more_choices if one == subject))
 
 
-COST_POOLS = ("unallocated", "down", "stranded", "unused_commitment", "shared", "unmatched")
-"""Costs that no run caused directly, in the order they are shown.
+COST_POOLS = ("unallocated", "down", "stranded", "lost_work", "unused_commitment", "shared", "unmatched")
+"""Costs that are no usage, in the order they are shown.
 
+``lost_work``: what runs held after their last checkpoint, when they were interrupted.
 ``shared``: a cluster's own cost (network, storage, support). ``unmatched``: a bill line that no node matches.
 """
 
@@ -43,9 +54,10 @@ POLICIES: tuple[Policy, ...] = (
         "distribute",
         "platform",
         "Who pays a cost pool: the platform, teams in proportion to their GPU time that day, all owners evenly, "
-        "or teams by the fixed weights of policy fixed_weight.",
+        "or teams by the fixed weights of policy fixed_weight. Lost work may also stay with the owner of the run.",
         ("platform", "proportional", "even", "fixed"),
         COST_POOLS,
+        more_choices=(("lost_work", "owner"),),
     ),
     Policy(
         "fixed_weight", "0", "A team's integer weight where a pool is distributed as fixed; the subject is the team."

@@ -1,7 +1,8 @@
 """Which days new events touch: exactly those are rebuilt, however old they are.
 
 Every event type declares what it touches (``models/events.py``); this module turns that into UTC days. A bill touches the
-days of the lines it brings and of the lines it replaces; an attempt the days of all its versions.
+days of the lines it brings and of the lines it replaces; an attempt the days of all its versions; a checkpoint the days of
+the interrupted attempts whose lost work it changes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from models.events import (
     EVENT_TYPES,
     BillDelivered,
     ChargeBilled,
+    CheckpointSaved,
     Event,
     FxRateObserved,
     GpuInventoried,
@@ -98,7 +100,7 @@ def touched_days(
     """UTC days that batches after ``after_batch`` touch, ascending.
 
     Args:
-      con: Connection with the ``events`` tables.
+      con: Connection with the ``events`` tables, and the projections of the build before.
       after_batch: Last batch that the projections have seen.
       span: Result of ``known_span``.
       fresh: Event tables (``events.name``) that these batches brought rows to; the others are not looked at.
@@ -107,6 +109,7 @@ def touched_days(
         ChargeBilled: [],
         BillDelivered: [_of_bills(after_batch)],
         GpuInventoried: [_of_everything_from(GpuInventoried, "effective_from_at", "effective_until_at", after_batch)],
+        CheckpointSaved: [_of_event(CheckpointSaved, after_batch), _of_interrupted(after_batch)],
         FxRateObserved: [_of_everything_from(FxRateObserved, "observed_at", "NULL", after_batch)],
     }
     queries = [
@@ -171,6 +174,23 @@ def _of_event(event: type[Event], after_batch: int) -> str:
 
 def _day(expression: str) -> str:
     return f"date_trunc('day', {expression})"
+
+
+def _of_interrupted(after_batch: int) -> str:
+    """Attempts known to be interrupted in which a run saved a new checkpoint, or all of a run whose first checkpoints are new.
+
+    What an attempt lost reaches from one day into others. One whose interruption is as new as the checkpoint touches its
+    days by itself.
+    """
+    table = f"events.{table_name(CheckpointSaved)}"
+    known = f"SELECT 1 FROM {table} AS k WHERE k.cluster = c.cluster AND k.run_id = c.run_id AND k.batch_id <= {after_batch}"
+    until = "greatest(a.started_at, coalesce(a.lost_until_at - INTERVAL 1 SECOND, $last))"
+    return (
+        f"SELECT DISTINCT {_day('a.started_at')} AS from_at, {_day(until)} AS until_at FROM core.lost_work_attempt AS a "
+        f"JOIN (SELECT cluster, run_id, saved_at FROM {table} WHERE batch_id > {after_batch}) AS c "
+        "ON c.cluster = a.cluster AND c.run_id = a.run_id WHERE NOT EXISTS "
+        f"({known}) OR c.saved_at BETWEEN a.started_at AND coalesce(a.ended_at, a.lost_until_at, $last)"
+    )
 
 
 def _of_bills(after_batch: int) -> str:

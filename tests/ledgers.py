@@ -25,6 +25,7 @@ from models.events import (
     AssetRecorded,
     BillDelivered,
     ChargeBilled,
+    CheckpointSaved,
     Event,
     FxRateObserved,
     GpuInventoried,
@@ -32,6 +33,7 @@ from models.events import (
     NodeStateChanged,
     OwnershipAssigned,
     PolicySet,
+    RunInterrupted,
     RunPlaced,
     RunRecorded,
     polars_schema,
@@ -175,6 +177,18 @@ def rate(currency: str, factor: str, month: datetime = START) -> list[Fact]:
 def state(name: str, when: datetime, now: str) -> list[Fact]:
     """A node going up, down or into drain."""
     return [(NodeStateChanged, {"cluster": CLUSTER, "node": name, "changed_at": when, "state": now})]
+
+
+def interrupted(name: str, start: datetime, when: datetime) -> list[Fact]:
+    """An attempt that was preempted, as somebody else than the scheduler tells it."""
+    about = {"cluster": CLUSTER, "run_id": name, "started_at": start}
+    return [(RunInterrupted, {**about, "interrupted_at": when, "cause": "preempted"})]
+
+
+def checkpoint(name: str, *saved: datetime, blocking_seconds: int | None = None) -> list[Fact]:
+    """Checkpoints that a run saved."""
+    about = {"cluster": CLUSTER, "run_id": name, "blocking_seconds": blocking_seconds}
+    return [(CheckpointSaved, {**about, "saved_at": when}) for when in saved]
 
 
 def heard(name: str, when: datetime) -> list[Fact]:

@@ -161,7 +161,8 @@ def _policy(row: Row) -> list[Row]:
         subject = Field("subject", kind_and_name(*known.subject_kinds), is_required=True)
     else:
         subject = Field("subject", one_of(*known.subjects), is_required=bool(known.subjects), default="")
-    value = one_of(*known.choices) if known.choices else ratio if known.name.endswith("_ratio") else count
     parsed_cell(subject, row["subject"])
+    choices = known.allowed(row["subject"] or "")
+    value = one_of(*choices) if choices else ratio if known.name.endswith("_ratio") else count
     parsed_cell(Field("value", value), row["value"])
     return [_renamed(row, effective_from="effective_from_at")]

@@ -17,4 +17,4 @@ def test_every_bucket_kind_of_cost_and_severity_has_its_words() -> None:
 
 
 def test_a_kind_of_cost_without_words_still_reads_well() -> None:
-    assert words.kind("lost_work") == "Lost work"
+    assert words.kind("late_fee") == "Late fee"

@@ -72,7 +72,7 @@ def test_a_day_of_a_node_is_split_whole_and_nobody_is_a_micro_off(
 @given(AMOUNTS, st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 10**12), min_size=1))
 def test_a_pool_is_apportioned_to_teams(book: Book, amount: int, weights: dict[str, int]) -> None:
     pool = [(DAY, CLUSTER, "unallocated", 0, amount)]
-    owners = [(DAY, CLUSTER, "Research", team, "", weight, 0, 0, 0, None) for team, weight in weights.items()]
+    owners = [(DAY, CLUSTER, "Research", team, "", weight, 0, 0, 0, None, 0) for team, weight in weights.items()]
     split(book, "core.line_daily", pool_daily=pool, owner_daily=owners)
     rows = book.con.execute("SELECT team, cost_micros FROM core.line_daily WHERE cost_kind = 'unallocated'").fetchall()
     assert dict(rows) == {**apportion(amount, weights), "platform": 0}

@@ -2,7 +2,11 @@
 grain: one row per cluster, account and day
 keys: [cluster, account, use_day]
 partition_by: use_day
-units: {idle_share_seconds: allocated and measured without activity, unpriced_share_seconds: on nodes without a known cost}
+units:
+  idle_share_seconds: allocated and measured without activity
+  unpriced_share_seconds: on nodes without a known cost
+  cost_micros: cost of what was held, less lost_micros; NULL where none of it has a known cost
+  lost_micros: cost of lost work, which is no usage and paid as policy says
 invariants: {}
 */
 -- Idle and unmeasured time of a pool of devices in an hour belongs to its accounts in proportion to what they hold there.
@@ -33,12 +37,13 @@ measured as (
 cost as (
   select cluster, coalesce(account, '') as account, use_day, cast(sum(share_seconds) as bigint) as share_seconds,
     cast(sum(unpriced_share_seconds) as bigint) as unpriced_share_seconds,
-    cast(sum(case when share_seconds > unpriced_share_seconds then priced_micros end) as bigint) as cost_micros
+    cast(sum(case when share_seconds > unpriced_share_seconds then priced_micros - lost_micros end) as bigint) as cost_micros,
+    cast(sum(lost_micros) as bigint) as lost_micros
   from core.cost_daily
   where bucket = 'allocated' and use_day >= $start and use_day < $end
   group by cluster, coalesce(account, ''), use_day
 )
 select c.cluster, c.account, c.use_day, c.share_seconds, m.idle_share_seconds, m.unmeasured_share_seconds,
-  c.unpriced_share_seconds, c.cost_micros
+  c.unpriced_share_seconds, c.cost_micros, c.lost_micros
 from cost as c
 join measured as m on m.cluster = c.cluster and m.account = c.account and m.use_day = c.use_day

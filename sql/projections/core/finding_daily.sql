@@ -123,6 +123,16 @@ unknown_card as (
     and not exists (select 1 from staged.gpu_inventory as i where i.cluster = r.cluster and i.node = p.node and i.mig_profile = p.mig_profile)
     and not exists (select 1 from reference.mig_weight as w where w.gpu_model = p.gpu_model and w.mig_profile = p.mig_profile)
   group by date_trunc('day', r.started_at), r.cluster, p.node, p.mig_profile
+),
+lost_unknown as (
+  select date_trunc('day', h.use_hour) as finding_day, 'lost_work_unknown' as kind,
+    concat_ws('/', h.cluster, coalesce(h.account, '(no account)')) as subject,
+    cast(sum(h.share_seconds) as double) / 15120000 as amount
+  from core.lost_work_attempt as a
+  join core.run_hourly as h on h.cluster = a.cluster and h.run_id = a.run_id and h.started_at = a.started_at
+    and (a.lost_until_at is null or h.use_hour < a.lost_until_at)
+  where a.lost_from_at is null and h.use_hour >= $start and h.use_hour < $end
+  group by date_trunc('day', h.use_hour), h.cluster, coalesce(h.account, '(no account)')
 )
 select finding_day, kind, subject, amount from no_owner
 union all select finding_day, kind, subject, amount from no_price
@@ -137,3 +147,4 @@ union all select finding_day, kind, subject, amount from negative
 union all select finding_day, kind, subject, amount from endless
 union all select finding_day, kind, subject, amount from only_steps
 union all select finding_day, kind, subject, amount from unknown_card
+union all select finding_day, kind, subject, amount from lost_unknown

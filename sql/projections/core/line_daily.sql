@@ -12,7 +12,8 @@ invariants:
     where coalesce(l.cost_micros, 0) <> p.cost_micros
 */
 -- Who pays a pool is a dated policy; every policy is zero-sum: the pool is split whole by largest remainder, and where
--- nobody has a weight it stays with the platform.
+-- nobody has a weight it stays with the platform. Lost work may also stay with whoever owns the run: then each bears what
+-- was lost of their own.
 with pool as (
   select p.cost_day, p.cluster, p.pool, p.share_seconds, p.cost_micros, coalesce(y.value, d.value) as policy
   from core.pool_daily as p
@@ -74,9 +75,15 @@ select cost_day, cluster, business_unit, team, project, pool as cost_kind, 0 as 
   cast(direction * (floor_micros + case when turn <= size_micros - floors_micros then 1 else 0 end) as bigint) as cost_micros
 from settled
 union all
+select p.cost_day, p.cluster, o.business_unit, o.team, o.project, p.pool, 0, 0, 0, 0, o.lost_micros
+from pool as p
+join core.owner_daily as o on o.use_day = p.cost_day and o.cluster = p.cluster
+where p.pool = 'lost_work' and p.policy = 'owner' and o.lost_micros <> 0
+union all
 select p.cost_day, p.cluster, 'Platform', 'platform', '', p.pool, p.share_seconds, 0, 0,
   case when p.cost_micros is null then p.share_seconds else 0 end,
-  case when exists (select 1 from claim as c where c.cost_day = p.cost_day and c.cluster = p.cluster and c.pool = p.pool)
+  case when p.pool = 'lost_work' and p.policy = 'owner'
+    or exists (select 1 from claim as c where c.cost_day = p.cost_day and c.cluster = p.cluster and c.pool = p.pool)
     then 0 else p.cost_micros end
 from pool as p
 union all

@@ -2,7 +2,9 @@
 grain: one row per day, cluster and payer with GPU time
 keys: [use_day, cluster, business_unit, team, project]
 partition_by: use_day
-units: {cost_micros: cost of what was used directly; NULL when none of it has a known cost}
+units:
+  cost_micros: cost of what was used directly, lost work left out; NULL when none of it has a known cost
+  lost_micros: cost of work that interruptions lost, which policy distributes
 invariants:
   every_allocated_second_has_a_payer: |
     select a.use_day, a.share_seconds, o.share_seconds as paid_for
@@ -20,7 +22,8 @@ select a.use_day, a.cluster,
   cast(sum(a.idle_share_seconds) as bigint) as idle_share_seconds,
   cast(sum(a.unmeasured_share_seconds) as bigint) as unmeasured_share_seconds,
   cast(sum(a.unpriced_share_seconds) as bigint) as unpriced_share_seconds,
-  cast(sum(a.cost_micros) as bigint) as cost_micros
+  cast(sum(a.cost_micros) as bigint) as cost_micros,
+  cast(sum(a.lost_micros) as bigint) as lost_micros
 from core.account_daily as a
 left join staged.ownership as own on own.cluster = a.cluster and own.account = a.account
   and own.from_at < a.use_day + interval 1 day and own.until_at >= a.use_day + interval 1 day

@@ -1,8 +1,8 @@
 /*
-grain: one row per day, cluster and pool of costs that no run caused directly
+grain: one row per day, cluster and pool of costs that no run caused directly, or whose work was lost
 keys: [cost_day, cluster, pool]
 partition_by: cost_day
-units: {cost_micros: cost of the pool, share_seconds: GPU time of the pool; 0 where it has none}
+units: {cost_micros: cost of the pool, share_seconds: GPU time of the pool; 0 where it has none or runs held it}
 invariants: {}
 */
 -- A charge that is not on a node is laid on the days of its period by cumulative rounding, like a node's charge on hours.
@@ -30,6 +30,10 @@ part as (
   select use_day, cluster, bucket, share_seconds, case when share_seconds > unpriced_share_seconds then priced_micros end
   from core.cost_daily
   where bucket <> 'allocated' and use_day >= $start and use_day < $end
+  union all
+  select use_day, cluster, 'lost_work', 0, lost_micros
+  from core.cost_daily
+  where lost_micros <> 0 and use_day >= $start and use_day < $end
 )
 select cost_day, cluster, pool, cast(sum(share_seconds) as bigint) as share_seconds, cast(sum(cost_micros) as bigint) as cost_micros
 from part

@@ -161,13 +161,14 @@ def test_policies(tmp_path: Path) -> None:
         tmp_path,
         "policies",
         "distribute,unallocated,2026-10-01,proportional",
+        "distribute,lost_work,2026-10-01,owner",
         "fixed_weight,NLP,2026-10-01,3",
         "mig_weight,,2026-10-01,compute",
         "close_min_priced_ratio,,2026-10-01,0.9",
         "workload_class,qos:serving,2026-10-01,inference",
     )
-    assert read.events["value"].to_list() == ["proportional", "3", "compute", "0.9", "inference"]
-    assert read.events["subject"].to_list() == ["unallocated", "NLP", "", "", "qos:serving"]
+    assert read.events["value"].to_list() == ["proportional", "owner", "3", "compute", "0.9", "inference"]
+    assert read.events["subject"].to_list() == ["unallocated", "lost_work", "NLP", "", "", "qos:serving"]
 
 
 # Bad lines
@@ -217,6 +218,7 @@ BAD_LINES = [
         "value: found 'lottery', expected one of platform, proportional",
     ),
     ("policies", "distribute,,2026-10-01,even", "subject: found nothing"),
+    ("policies", "distribute,down,2026-10-01,owner", "value: found 'owner', expected one of platform"),
     ("policies", "distribute,snacks,2026-10-01,even", "subject: found 'snacks', expected one of unallocated, down"),
     ("policies", "mig_weight,NLP,2026-10-01,max", "subject: found 'NLP', expected nothing"),
     ("policies", "fixed_weight,,2026-10-01,3", "subject: found nothing"),
