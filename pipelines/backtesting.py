@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from models.errors import UsageError
 from models.procurement.backtest import backtest, rolling_origins
-from pipelines.planning import read_inputs
+from pipelines.plan_inputs import read_inputs
 from pipelines.publish import query
 
 if TYPE_CHECKING:

@@ -3,8 +3,9 @@
 A commitment in money that reaches a single pool pays for a fixed number of its GPUs: it is held GPUs. Commitments in
 money that reach the same pools (one-year and three-year savings plans, those held already) differ in their rates, mostly
 by one factor for all pools; money of one is then worth so much money of another, and they are one budget. Where the
-factor differs by pool, the better rate of each pool is taken. So the smaller problem never costs more than the true one:
-its bound is a bound of the true one, and the true cost of its plan is told beside it.
+factor differs by pool, the better rate of each pool is taken. GPUs so held are not counted against what can be had on
+demand. So the smaller problem never costs more than the true one: its bound is a bound of the true one, and the true cost
+of its plan is told beside it.
 """
 
 from __future__ import annotations
@@ -24,9 +25,7 @@ def merged(problem: Problem) -> Problem:
     """The problem with as few budgets as its reaches allow; units mean what they meant."""
     rate = problem.budget_rate
     reached = np.isfinite(rate)
-    # Money that can be had as GPUs only up to a limit is no capacity: it stays a budget, which the limit holds back.
-    limited = (reached & np.isfinite(problem.on_demand_limit)).any(axis=1)
-    single = (reached.sum(axis=1) == 1) & ~limited
+    single = reached.sum(axis=1) == 1
     groups = _same_reach(reached, single)
     # What one unit of each budget is worth: GPUs where it reaches one pool, else units of its group's first budget.
     worth = np.ones(len(rate))

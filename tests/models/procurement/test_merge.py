@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from models.procurement import extensive
 from models.procurement.merge import merged
 from models.procurement.problem import Problem  # noqa: TC001  Hypothesis reads it
+from models.procurement.recourse import evaluate
 from tests.models.procurement.problems import a_problem, problems, random_problem
 
 
@@ -32,9 +33,21 @@ def test_plans_that_differ_by_one_factor_for_all_pools_are_exactly_one(seed: int
     assert extensive.solve(smaller).bound == pytest.approx(extensive.solve(problem).bound, rel=1e-9)
 
 
-def test_money_for_one_pool_is_gpus_but_not_where_gpus_may_be_refused() -> None:
+def test_money_for_one_pool_is_gpus() -> None:
     problem = a_problem(np.full((1, 2, 2), 9.0), budget_rate=np.array([[2.0, np.inf]]), held_budget=np.array([[6.0]]))
     assert merged(problem).held.tolist() == [[3, 0]]
-    capped = replace(problem, on_demand_limit=np.array([4.0, np.inf]))
-    assert len(merged(capped).budget_rate) == 1
-    assert merged(capped).held.tolist() == [[0, 0]]
+    assert merged(problem).budget_rate.shape == (0, 2)
+
+
+def test_where_gpus_may_be_refused_the_smaller_problem_is_a_bound() -> None:
+    # Three GPUs paid for by money, and four that can be had on demand, those among them: nine are wanted.
+    problem = a_problem(
+        np.full((1, 1, 1), 9.0),
+        budget_rate=np.array([[2.0]]),
+        held_budget=np.array([[6.0]]),
+        on_demand_limit=np.array([4.0]),
+    )
+    nothing = np.zeros(len(problem.column_cost))
+    # Held beside the four: 9 - 3 = 6, two of them go without. Truly one of the four is left: 9 - 4 = 5 go without.
+    assert evaluate(merged(problem), nothing).cost[0] == pytest.approx(4 * 2 + 2 * 50)
+    assert evaluate(problem, nothing).cost[0] == pytest.approx(1 * 2 + 5 * 50)

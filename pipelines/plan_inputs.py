@@ -1,0 +1,204 @@
+"""What a plan is made from: the published file's demand, prices and commitments, and ``plan.yaml``.
+
+Thin: what they mean is ``models``'. Does not belong here: planning.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from models.demand import digest as demand_digest
+from models.errors import UsageError
+from models.price_book import COMMITMENT_SCHEMA, PRICE_SCHEMA, book, portfolio
+from models.prices import HOURS_PER_MONTH
+from models.scenarios import Growth, Migration, Outlook, Ramp, draw_scenarios
+from pipelines.demand import coverage, read_demand
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from models.demand import Scenarios
+    from models.prices import Commitment, Offer, Pool
+    from models.procurement.policy import PlanPolicy
+    from pipelines.demand import Coverage
+    from pipelines.plan_settings import PlanSettings
+    from pipelines.statement import Ask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """All that a plan is made from.
+
+    Attributes:
+      at: First hour of the horizon; prices and commitments are those in force then.
+      history: What was wanted until then: one scenario.
+      scenarios: What may be wanted.
+      pools: What is known of each pool.
+      offers: What can be bought.
+      portfolio: What is held or queued.
+      policy: The organisation's policy.
+      recent_gpus: Most GPUs that each pool wanted in the last days; empty: no cap.
+      notes: What a reader must know of the inputs, in words.
+      log_batch_id: Last batch that the published file shows.
+      policy_digest: Digest of ``plan.yaml``.
+    """
+
+    at: datetime
+    history: Scenarios
+    scenarios: Scenarios
+    pools: Sequence[Pool]
+    offers: Sequence[Offer]
+    portfolio: Sequence[Commitment]
+    policy: PlanPolicy
+    recent_gpus: Mapping[str, float]
+    notes: tuple[str, ...]
+    log_batch_id: int
+    policy_digest: str
+
+    def digest(self) -> str:
+        """SHA-256 of everything but the batch: equal inputs, equal plan."""
+        said = {
+            "at": self.at.isoformat(),
+            "demand": demand_digest(self.scenarios),
+            "pools": [asdict(one) for one in self.pools],
+            "offers": [_plain(one) for one in self.offers],
+            "portfolio": [_plain(one) for one in self.portfolio],
+            "recent_gpus": dict(self.recent_gpus),
+            "policy": self.policy_digest,
+        }
+        return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _plain(one: Offer | Commitment) -> dict[str, Any]:
+    return {name: dict(value) if hasattr(value, "items") else value for name, value in asdict(one).items()}
+
+
+def read_inputs(ask: Ask, settings: PlanSettings, *, at: datetime | None = None) -> Inputs:
+    """What the published file says that a plan needs.
+
+    Args:
+      ask: Asks the published file.
+      settings: ``plan.yaml``.
+      at: First hour of the horizon; None: the end of what the ledger knows.
+
+    Raises:
+      UsageError: The file knows no demand of the pools before ``at``, or no price for them; says what to bring.
+    """
+    known = ask("select known_from_at, known_until_at, batch_id from marts.ledger").row(0, named=True)
+    if known["known_until_at"] is None:
+        raise UsageError("the ledger knows no demand yet: ingest nodes and a scheduler's records, build and publish")
+    start_at = _whole_hour(at or known["known_until_at"])
+    origins, pools, demand = settings.origins(), settings.plan_pools(), settings.demand
+    since = _since(ask, settings, start_at)
+    history = read_demand(ask, start=since, end=start_at, pools=origins)
+    scenarios = draw_scenarios(
+        history,
+        start_at=start_at,
+        hours=demand.horizon_months * HOURS_PER_MONTH,
+        count=demand.scenarios,
+        seed=demand.seed,
+        outlook=_outlook(settings, start_at),
+    )
+    prices = ask(f"select {', '.join(PRICE_SCHEMA)} from core.offer")
+    commitments = ask(f"select {', '.join(COMMITMENT_SCHEMA)} from staged.commitment")
+    max_age = timedelta(days=settings.prices.max_age_days)
+    found = book(prices.filter(~pl.col("offer_id").is_in(settings.prices.without)), pools, start_at, max_age)
+    return Inputs(
+        at=start_at,
+        history=history,
+        scenarios=scenarios,
+        pools=pools,
+        offers=found.offers,
+        portfolio=portfolio(commitments, prices, pools, start_at),
+        policy=settings.plan_policy(),
+        recent_gpus=_recent_gpus(history, settings),
+        notes=(*_demand_notes(coverage(ask, start=since, end=start_at, pools=origins), since, start_at), *found.notes),
+        log_batch_id=known["batch_id"],
+        policy_digest=settings.digest(),
+    )
+
+
+def _since(ask: Ask, settings: PlanSettings, start_at: datetime) -> datetime:
+    """First hour looked back on: so many days, or as many as the pools' clusters are known."""
+    clusters = sorted({one.cluster for found in settings.origins().values() for one in found})
+    named = ", ".join("'" + one.replace("'", "''") + "'" for one in clusters)
+    first: datetime | None = ask(f"select min(use_hour) from marts.demand_hourly where cluster in ({named})").item()
+    since = start_at - timedelta(days=settings.demand.look_back_days)
+    if first is not None:
+        since = max(since, first.replace(hour=0))
+    if first is None or since >= start_at:
+        raise UsageError(
+            f"no demand of {', '.join(clusters)} is known before {start_at:%Y-%m-%d %H:%M} UTC: ingest the scheduler's "
+            "records, build and publish, or name other clusters in the pools"
+        )
+    return since
+
+
+def _demand_notes(seen: Coverage, since: datetime, start_at: datetime) -> list[str]:
+    notes = [f"demand is drawn from {(start_at - since).days:,} days, {since:%Y-%m-%d} to {start_at:%Y-%m-%d}"]
+    if seen.unclassified_ratio:
+        notes.append(
+            f"{seen.unclassified_ratio:.1%} of the GPU-hours wanted are of no workload class, so they count as rigid: "
+            "set policy workload_class"
+        )
+    if seen.queue_known_ratio is not None and seen.queue_known_ratio < 1:
+        notes.append(
+            f"of {1 - seen.queue_known_ratio:.1%} of the GPU-hours it is not known when they were asked for: what waited "
+            "in the queue is not in their demand"
+        )
+    return notes
+
+
+def _whole_hour(at: datetime) -> datetime:
+    return at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+
+
+def _outlook(settings: PlanSettings, start_at: datetime) -> Outlook:
+    """What is expected to change, with months of the horizon as instants."""
+
+    def month(number: int) -> datetime:
+        return start_at + timedelta(hours=number * HOURS_PER_MONTH)
+
+    demand = settings.demand
+    return Outlook(
+        growth={
+            name: Growth(low_ratio=low, mode_ratio=mode, high_ratio=high)
+            for name, (low, mode, high) in demand.growth.items()
+        },
+        migrations=tuple(
+            Migration(
+                from_pool=one.pool,
+                to_pool=one.to_pool,
+                starts_at=month(one.start_month),
+                until_at=month(one.end_month),
+                remaining_ratio=one.remaining_ratio,
+                to_reference_gpus=1 / one.to_gpus_per_gpu,
+            )
+            for one in demand.migrations
+        ),
+        ramps=tuple(
+            Ramp(
+                workload_class=one.workload_class,
+                pool=one.pool,
+                starts_at=month(one.start_month),
+                full_from_at=month(max(one.full_month, one.start_month)),
+                gpus=one.gpus,
+            )
+            for one in demand.ramps
+        ),
+    )
+
+
+def _recent_gpus(history: Scenarios, settings: PlanSettings) -> dict[str, float]:
+    """Peak of each pool in the last days; a pool whose demand is announced to rise is not capped by its past."""
+    if settings.demand.recent_days is None:
+        return {}
+    rising = {one.pool for one in settings.demand.ramps} | {one.to_pool for one in settings.demand.migrations}
+    peaks = history.total()[0, -24 * settings.demand.recent_days :].max(axis=0)
+    return {name: float(peak) for name, peak in zip(history.pools, peaks.tolist(), strict=True) if name not in rising}
