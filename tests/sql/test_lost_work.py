@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -10,13 +10,34 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.ledgers import Book, Fact, at, bill, checkpoint, gpus, interrupted, line, node, owner, policy, run, tables
+from pipelines.build import build, opened
+from pipelines.ledger import close
+from tests.ledgers import (
+    Book,
+    Fact,
+    append,
+    at,
+    bill,
+    checkpoint,
+    gpus,
+    heard,
+    home,
+    interrupted,
+    line,
+    node,
+    owner,
+    policy,
+    run,
+    tables,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from pathlib import Path
 
 START, CUT = at(1, 10), at(1, 10, 50)
 SHARES = 4200
+SEPTEMBER = date(2026, 9, 1)
 FEW = settings(max_examples=5, deadline=None, derandomize=True, phases=[Phase.generate])  # each takes seconds
 # Two GPUs of a node at 1.50 an hour each: an attempt of 50 minutes that was interrupted, and beside it another team's day.
 KNOWN = [
@@ -137,6 +158,27 @@ def test_a_later_checkpoint_touches_no_attempt_but_its_own() -> None:
     ]
     book = Book(*known).build().tell(*checkpoint("1", at(6, 12)))
     assert [day.day for day in book.prepared()] == [6]
+
+
+def test_lost_work_known_after_the_close_is_a_correction_that_adds_up_to_nothing(tmp_path: Path) -> None:
+    """Ten of thirty days at 24.00 were lost: October's statement moves 240.00 of September, and no GPU-hour."""
+    ledger = home(tmp_path)
+    cut = run("1", "A", at(1), at(21), gpus("n1"), state="PREEMPTED")
+    known = *node("n1"), *owner("A", "a"), *bill(line("n1", "720", at(1), at(31))), *heard("n1", at(30)), *cut
+    append(ledger, *known, recorded=at(3, month=10))
+    close(ledger, SEPTEMBER, now=lambda: at(5, month=10))
+    more = *checkpoint("1", at(11)), *heard("n1", at(31, month=10))
+    append(ledger, *more, recorded=at(2, month=11))
+    build(ledger)
+    close(ledger, date(2026, 10, 1), now=lambda: at(5, month=11))
+    asked = (
+        "SELECT team, cost_kind, usage_share_seconds, cost_micros FROM core.posting WHERE charge_month < posted_month"
+    )
+    with opened(ledger) as builder:
+        assert sorted(builder.con.execute(asked).fetchall()) == [
+            ("a", "usage", 0, -240_000_000),
+            ("platform", "lost_work", 0, 240_000_000),
+        ]
 
 
 MINUTES = st.integers(0, 3000)
