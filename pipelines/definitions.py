@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dagster import Definitions, in_process_executor
 
+from pipelines.assets.decisions import recommended_plan
 from pipelines.assets.log import event_tables, log_files, log_is_intact
 from pipelines.assets.projections import projection_assets
 from pipelines.assets.publication import closed_month, published_file
@@ -24,6 +25,7 @@ def definitions(settings: Settings) -> Definitions:
             projection_assets(settings),
             closed_month(settings),
             published_file(settings),
+            recommended_plan(settings),
             log_files(settings),
         ],
         asset_checks=[intact],

@@ -165,6 +165,25 @@ def _check_pools(ask: Ask, pools: Mapping[str, Collection[Origin]]) -> None:
         )
 
 
+def known_window(ask: Ask, clusters: Collection[str]) -> tuple[datetime, datetime]:
+    """First day, and the end of the last day, in which the runs of all these clusters are known.
+
+    Raises:
+      UsageError: No run of a cluster is known.
+    """
+    found = ask(
+        "select cluster, date_trunc('day', min(use_hour)) as first_day, date_trunc('day', max(use_hour)) as last_day "
+        "from marts.demand_hourly where held_share_seconds > 0 group by cluster"
+    )
+    known = {cluster: (first.astimezone(UTC), last.astimezone(UTC) + _DAY) for cluster, first, last in found.rows()}
+    lacking = sorted(set(clusters) - set(known))
+    if lacking:
+        raise UsageError(
+            f"{', '.join(lacking)}: nobody is known to have held its GPUs: ingest its runs, build and publish"
+        )
+    return max(known[one][0] for one in clusters), min(known[one][1] for one in clusters)
+
+
 def _check_known(ask: Ask, start: datetime, end: datetime, clusters: list[str]) -> None:
     """Refuse a window in which a cluster is not known: before its first run, after the day of its last, or in a gap.
 

@@ -18,7 +18,7 @@ from models.errors import UsageError
 from models.price_book import COMMITMENT_SCHEMA, PRICE_SCHEMA, book, portfolio
 from models.prices import HOURS_PER_MONTH
 from models.scenarios import Growth, Migration, Outlook, Ramp, draw_scenarios
-from pipelines.demand import coverage, read_demand
+from pipelines.demand import coverage, known_window, read_demand
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -85,17 +85,19 @@ def read_inputs(ask: Ask, settings: PlanSettings, *, at: datetime | None = None)
     Args:
       ask: Asks the published file.
       settings: ``plan.yaml``.
-      at: First hour of the horizon; None: the end of what the ledger knows.
+      at: First hour of the horizon; None: the end of the last day in which the runs of all pools are known.
 
     Raises:
       UsageError: The file knows no demand of the pools before ``at``, or no price for them; says what to bring.
     """
-    known = ask("select known_from_at, known_until_at, batch_id from marts.ledger").row(0, named=True)
-    if known["known_until_at"] is None:
-        raise UsageError("the ledger knows no demand yet: ingest nodes and a scheduler's records, build and publish")
-    start_at = _whole_hour(at or known["known_until_at"])
     origins, pools, demand = settings.origins(), settings.plan_pools(), settings.demand
-    since = _since(ask, settings, start_at)
+    first, end = known_window(ask, {one.cluster for found in origins.values() for one in found})
+    start_at = _whole_hour(at or end)
+    since = max(start_at - timedelta(days=demand.look_back_days), first)
+    if since >= start_at:
+        raise UsageError(
+            f"no demand is known before {start_at:%Y-%m-%d %H:%M} UTC: the pools' runs begin on {first:%Y-%m-%d}"
+        )
     history = read_demand(ask, start=since, end=start_at, pools=origins)
     scenarios = draw_scenarios(
         history,
@@ -119,25 +121,9 @@ def read_inputs(ask: Ask, settings: PlanSettings, *, at: datetime | None = None)
         policy=settings.plan_policy(),
         recent_gpus=_recent_gpus(history, settings),
         notes=(*_demand_notes(coverage(ask, start=since, end=start_at, pools=origins), since, start_at), *found.notes),
-        log_batch_id=known["batch_id"],
+        log_batch_id=ask("select batch_id from marts.ledger").item(),
         policy_digest=settings.digest(),
     )
-
-
-def _since(ask: Ask, settings: PlanSettings, start_at: datetime) -> datetime:
-    """First hour looked back on: so many days, or as many as the pools' clusters are known."""
-    clusters = sorted({one.cluster for found in settings.origins().values() for one in found})
-    named = ", ".join("'" + one.replace("'", "''") + "'" for one in clusters)
-    first: datetime | None = ask(f"select min(use_hour) from marts.demand_hourly where cluster in ({named})").item()
-    since = start_at - timedelta(days=settings.demand.look_back_days)
-    if first is not None:
-        since = max(since, first.replace(hour=0))
-    if first is None or since >= start_at:
-        raise UsageError(
-            f"no demand of {', '.join(clusters)} is known before {start_at:%Y-%m-%d %H:%M} UTC: ingest the scheduler's "
-            "records, build and publish, or name other clusters in the pools"
-        )
-    return since
 
 
 def _demand_notes(seen: Coverage, since: datetime, start_at: datetime) -> list[str]:

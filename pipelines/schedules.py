@@ -24,12 +24,14 @@ from dagster import (
     schedule,
 )
 
+from pipelines.assets.decisions import PLAN
 from pipelines.assets.log import EVENT_KEYS, LOG_FILES
 from pipelines.assets.projections import OP_NAME, PROJECTION_KEYS, Rebuild
 from pipelines.assets.publication import CLOSED_MONTH, PUBLISHED
 from pipelines.assets.sources import READ_UNTIL, Deliveries, Window, op_name, source_key
 from pipelines.inbox import deliveries
 from pipelines.ingest import Source, declared_sources
+from pipelines.plan_settings import PLAN_FILE
 from pipelines.publish import query
 from pipelines.settings import Settings
 
@@ -61,6 +63,7 @@ def ledger_jobs(settings: Settings, intact: AssetChecksDefinition) -> dict[str, 
     jobs += [
         define_asset_job("monthly_close", AssetSelection.assets(CLOSED_MONTH, PUBLISHED)),
         define_asset_job("daily_proof_of_log", check),
+        define_asset_job("weekly_plan", AssetSelection.assets(PLAN)),
         define_asset_job("weekly_upkeep", AssetSelection.assets(LOG_FILES)),
     ]
     return {job.name: job for job in jobs}
@@ -85,6 +88,7 @@ def ledger_schedules(settings: Settings, jobs: dict[str, Job]) -> list[ScheduleD
         _daily_bills(settings, jobs["daily_bills"]),
         _monthly_close(settings, jobs["monthly_close"]),
         ScheduleDefinition(job=jobs["daily_proof_of_log"], cron_schedule="40 3 * * *", default_status=running),
+        _weekly_plan(settings, jobs["weekly_plan"]),
         ScheduleDefinition(job=jobs["weekly_upkeep"], cron_schedule="20 2 * * 0", default_status=running),
     ]
 
@@ -148,3 +152,16 @@ def _monthly_close(settings: Settings, job: Job) -> ScheduleDefinition:
         return RunRequest(run_key=f"{month:%Y-%m} {at:%Y-%m-%d}", partition_key=month.isoformat())
 
     return monthly_close_schedule
+
+
+def _weekly_plan(settings: Settings, job: Job) -> ScheduleDefinition:
+    @schedule(cron_schedule="10 6 * * 1", job=job, default_status=DefaultScheduleStatus.RUNNING)
+    def weekly_plan_schedule(context: ScheduleEvaluationContext) -> RunRequest | SkipReason:
+        """The plan of what to buy, on Monday morning, from what is published by then."""
+        if not (settings.home / PLAN_FILE).is_file():
+            return SkipReason(f"there is no {PLAN_FILE} in {settings.home}, so nobody asked for a plan")
+        if not settings.published_path.is_file():
+            return SkipReason("nothing is published yet, so nothing can be planned")
+        return RunRequest(run_key=f"{context.scheduled_execution_time:%Y-%m-%d}")
+
+    return weekly_plan_schedule
