@@ -1,4 +1,4 @@
-"""``gpuledger spot …``: how often to save a job's work, and whether it should run on spot. Needs no ledger.
+"""``gpuledger spot …``: how often to save a job's work, and whether it should run on spot. Only ``fit`` needs a ledger.
 
 Does not belong here: the formulae (``models.spot``) and what follows from them (``models.spot_advice``).
 """
@@ -171,6 +171,56 @@ def advise(  # noqa: PLR0913 - each is one thing that the command's user chooses
     for reason in found.reasons:
         tell(f"  · {reason}")
     _print({name: value for name, value in answer.items() if name not in {"verdict", "reasons"}}, shape)
+
+
+@app.command("fit")
+def fit(
+    restart_minutes: Restart,
+    checkpoint_minutes: Annotated[
+        float | None,
+        _option(1e9, "MINUTES", "How long a checkpoint holds a job up; what the runs told of unless given."),
+    ] = None,
+    shape: Shape = Format.TABLE,
+) -> None:
+    """Tell from the ledger's own runs how often each group is interrupted, and how often to save its work.
+
+    Example: gpuledger spot fit --restart-minutes 10
+    """
+    from functools import partial
+
+    from pipelines.publish import query
+    from pipelines.settings import Settings
+    from pipelines.spot import fitted
+
+    ask = partial(query, Settings.from_environment())
+    found = fitted(ask, restart_minutes=restart_minutes, checkpoint_minutes=checkpoint_minutes)
+    rows(found, shape, _fits)
+
+
+def _fits(found: pl.DataFrame) -> Table:
+    """A line a group; durations in hours and minutes."""
+    from models.units import format_share
+
+    def hours(seconds: float | None) -> str:
+        return "–" if seconds is None else f"{seconds / 3_600:,.1f}"
+
+    def minutes(value: float | None) -> str:
+        return "–" if value is None else f"{value:,.1f}"
+
+    body = [
+        (
+            one["group"], f"{one['spell_count']:,}", f"{one['interruption_count']:,}", f"{one['event_count']:,}",
+            hours(one["mtbf_seconds"]), f"{hours(one['mtbf_low_seconds'])} to {hours(one['mtbf_high_seconds'])}",
+            minutes(one["checkpoint_minutes"]), minutes(one["interval_minutes"]), format_share(one["goodput_ratio"]),
+            one["reason"],
+        )
+        for one in found.iter_rows(named=True)
+    ]  # fmt: skip
+    columns = [
+        ("Group", False), ("Attempts", True), ("Interrupted", True), ("Events", True), ("MTBF (h)", True),
+        ("95 % (h)", True), ("Checkpoint (min)", True), ("Save every (min)", True), ("Goodput", True), ("Mind", False),
+    ]  # fmt: skip
+    return grid(columns, body)
 
 
 def _print(answer: dict[str, Any], shape: Format) -> None:
