@@ -153,7 +153,9 @@ class PlanRecommended(Event):
     scenario_count: Count = _col("demand scenarios")
     expected_cost_micros: Micros = _col("expected discounted cost over the horizon: the sum of the plan's lines")
     cvar_cost_micros: Micros = _col("mean cost of the worst scenarios (conditional value at risk)")
-    objective_cost_micros: Micros = _col("what the plan makes least: the expected cost, or a mean of it and of its tail")
+    objective_cost_micros: Micros = _col(
+        "what the plan makes least: the expected cost, or a mean of it and of its tail"
+    )
     bound_cost_micros: Micros = _col("lower bound: no plan has a lower objective")
     repriced_cost_micros: Micros | None = _col("expected cost when billed by the vendors' own order of commitments")
     solved_by: Text = _col("method: order statistics, L-shaped or extensive")
