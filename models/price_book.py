@@ -189,7 +189,8 @@ def portfolio(commitments: pl.DataFrame, prices: pl.DataFrame, pools: Sequence[P
       at: When the plan is made.
 
     Raises:
-      UsageError: A commitment in money names no offer whose rates are known, so that what it covers is unknown.
+      UsageError: What a commitment costs is not known in the reporting currency; or one in money names no offer whose rates
+        are known, so that what it covers is unknown.
     """
     rows = commitments.select(COMMITMENT_SCHEMA.names()).filter(
         (pl.col("state") != "cancelled") & (pl.col("ends_at") > at)
@@ -203,6 +204,12 @@ def _commitment(row: dict[str, Any], prices: pl.DataFrame, pools: Sequence[Pool]
     reached = [pool for pool in pools if _reaches(row, pool)]
     if not reached:
         return None
+    costs = ("hourly_commitment_micros",) if row["gpu_count"] is None else ("hourly_micros", "upfront_micros")
+    if all(row[name] is None for name in costs):
+        raise UsageError(
+            f"commitment {row['commitment_id']}: found no cost in the reporting currency, expected what it costs an hour or "
+            "cost upfront (0 where it is free): ingest its currency's exchange rate, or the commitment with its amounts"
+        )
     rates = {pool.name: row["hourly_micros"] or 0 for pool in reached}
     if row["gpu_count"] is None:
         rates = _rates(row, prices, reached)

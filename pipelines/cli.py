@@ -75,7 +75,7 @@ def demo() -> None:
 
 @app.command(rich_help_panel=BEGIN)
 def init() -> None:
-    """Make the ledger's home: its empty log, an inbox, a sources.yaml to fill in, and Dagster's dagster.yaml.
+    """Make the ledger's home: its empty log, an inbox, sources.yaml and plan-template.yaml to fill in, and Dagster's dagster.yaml.
 
     What is there already stays as it is.
 
@@ -84,18 +84,25 @@ def init() -> None:
     from pipelines.ingest import SOURCES_TEMPLATE
     from pipelines.instance import INSTANCE_YAML
     from pipelines.lake import Lake
+    from pipelines.plan_settings import PLAN_FILE, PLAN_TEMPLATE, TEMPLATE_FILE
 
     settings = Settings.from_environment()
     with Lake(settings, on_wait=say):
         settings.inbox_path.mkdir(parents=True, exist_ok=True)
     declared = settings.home / "sources.yaml"
-    for path, text in ((declared, SOURCES_TEMPLATE), (settings.home / "dagster.yaml", INSTANCE_YAML)):
+    template = settings.home / TEMPLATE_FILE
+    for path, text in (
+        (declared, SOURCES_TEMPLATE),
+        (settings.home / "dagster.yaml", INSTANCE_YAML),
+        (template, PLAN_TEMPLATE),
+    ):
         if not path.exists():
             path.write_text(text, encoding="utf-8")
     tell(f"A ledger in {settings.reporting_currency} stands in {settings.home}.")
     tell("Next: append facts with gpuledger ingest …, then gpuledger build and gpuledger publish.")
     tell(f"Or declare sources in {declared} and let Dagster read what arrives in {settings.inbox_path}:")
     tell(f"  DAGSTER_HOME={settings.home} dagster dev -w workspace.yaml")
+    tell(f"To plan purchases, fill in {template}, save it as {settings.home / PLAN_FILE}, and run: gpuledger plan")
 
 
 @app.command(rich_help_panel=BOOKS)

@@ -17,7 +17,7 @@ from models.demand import digest as demand_digest
 from models.errors import UsageError
 from models.price_book import COMMITMENT_SCHEMA, PRICE_SCHEMA, book, portfolio
 from models.prices import HOURS_PER_MONTH
-from models.scenarios import Growth, Migration, Outlook, Ramp, draw_scenarios
+from models.scenarios import draw_scenarios
 from pipelines.demand import coverage, known_window, read_demand
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ class Inputs:
       portfolio: What is held or queued.
       policy: The organisation's policy.
       recent_gpus: Most GPUs that each pool wanted in the last days; empty: no cap.
-      notes: What a reader must know of the inputs, in words.
+      basis: What demand is drawn from, in words.
+      notes: What a reader is warned of in the inputs, in words.
       log_batch_id: Last batch that the published file shows.
       policy_digest: Digest of ``plan.yaml``.
     """
@@ -57,6 +58,7 @@ class Inputs:
     portfolio: Sequence[Commitment]
     policy: PlanPolicy
     recent_gpus: Mapping[str, float]
+    basis: str
     notes: tuple[str, ...]
     log_batch_id: int
     policy_digest: str
@@ -105,7 +107,7 @@ def read_inputs(ask: Ask, settings: PlanSettings, *, at: datetime | None = None)
         hours=demand.horizon_months * HOURS_PER_MONTH,
         count=demand.scenarios,
         seed=demand.seed,
-        outlook=_outlook(settings, start_at),
+        outlook=settings.outlook(start_at),
     )
     prices = ask(f"select {', '.join(PRICE_SCHEMA)} from core.offer")
     commitments = ask(f"select {', '.join(COMMITMENT_SCHEMA)} from staged.commitment")
@@ -120,14 +122,15 @@ def read_inputs(ask: Ask, settings: PlanSettings, *, at: datetime | None = None)
         portfolio=portfolio(commitments, prices, pools, start_at),
         policy=settings.plan_policy(),
         recent_gpus=_recent_gpus(history, settings),
-        notes=(*_demand_notes(coverage(ask, start=since, end=start_at, pools=origins), since, start_at), *found.notes),
+        basis=f"demand is drawn from {(start_at - since).days:,} days, {since:%Y-%m-%d} to {start_at:%Y-%m-%d}",
+        notes=(*_demand_notes(coverage(ask, start=since, end=start_at, pools=origins)), *found.notes),
         log_batch_id=ask("select batch_id from marts.ledger").item(),
         policy_digest=settings.digest(),
     )
 
 
-def _demand_notes(seen: Coverage, since: datetime, start_at: datetime) -> list[str]:
-    notes = [f"demand is drawn from {(start_at - since).days:,} days, {since:%Y-%m-%d} to {start_at:%Y-%m-%d}"]
+def _demand_notes(seen: Coverage) -> list[str]:
+    notes = []
     if seen.unclassified_ratio:
         notes.append(
             f"{seen.unclassified_ratio:.1%} of the GPU-hours wanted are of no workload class, so they count as rigid: "
@@ -143,42 +146,6 @@ def _demand_notes(seen: Coverage, since: datetime, start_at: datetime) -> list[s
 
 def _whole_hour(at: datetime) -> datetime:
     return at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-
-
-def _outlook(settings: PlanSettings, start_at: datetime) -> Outlook:
-    """What is expected to change, with months of the horizon as instants."""
-
-    def month(number: int) -> datetime:
-        return start_at + timedelta(hours=number * HOURS_PER_MONTH)
-
-    demand = settings.demand
-    return Outlook(
-        growth={
-            name: Growth(low_ratio=low, mode_ratio=mode, high_ratio=high)
-            for name, (low, mode, high) in demand.growth.items()
-        },
-        migrations=tuple(
-            Migration(
-                from_pool=one.pool,
-                to_pool=one.to_pool,
-                starts_at=month(one.start_month),
-                until_at=month(one.end_month),
-                remaining_ratio=one.remaining_ratio,
-                to_reference_gpus=1 / one.to_gpus_per_gpu,
-            )
-            for one in demand.migrations
-        ),
-        ramps=tuple(
-            Ramp(
-                workload_class=one.workload_class,
-                pool=one.pool,
-                starts_at=month(one.start_month),
-                full_from_at=month(max(one.full_month, one.start_month)),
-                gpus=one.gpus,
-            )
-            for one in demand.ramps
-        ),
-    )
 
 
 def _recent_gpus(history: Scenarios, settings: PlanSettings) -> dict[str, float]:

@@ -8,26 +8,30 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import fields
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Self, get_type_hints
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
 from models.errors import GpuLedgerError, UsageError
 from models.gpus import canonical_model
-from models.prices import Pool
+from models.prices import HOURS_PER_MONTH, Pool
 from models.procurement.policy import PlanPolicy
+from models.scenarios import Growth, Migration, Outlook, Ramp
 from pipelines.demand import Origin
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-PLAN_FILE = "plan.yaml"
+PLAN_FILE, TEMPLATE_FILE = "plan.yaml", "plan-template.yaml"
+_ANY_START = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class OriginSettings(_Strict):
@@ -56,7 +60,13 @@ class RampSettings(_Strict):
     workload_class: str
     gpus: float = Field(gt=0)
     start_month: int = Field(default=0, ge=0)
-    full_month: int = Field(default=0, ge=0)
+    full_month: int | None = Field(default=None, ge=0)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.full_month is not None and self.full_month < self.start_month:
+            raise ValueError("expected full_month at start_month or after it")
+        return self
 
 
 class MigrationSettings(_Strict):
@@ -68,6 +78,12 @@ class MigrationSettings(_Strict):
     end_month: int = Field(ge=1)
     remaining_ratio: float = Field(default=0.0, ge=0, le=1)
     to_gpus_per_gpu: float = Field(default=1.0, gt=0)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.end_month < self.start_month:
+            raise ValueError("expected end_month at start_month or after it")
+        return self
 
 
 class DemandSettings(_Strict):
@@ -103,7 +119,9 @@ def _policy_model() -> type[BaseModel]:
     for one in fields(PlanPolicy):
         kind, value = hints[one.name], getattr(plain, one.name)
         if _asked(one.name) != one.name:
-            kind, value = Decimal | None, None if value is None else Decimal(value).scaleb(-6)
+            amount = Annotated[Decimal, Field(ge=0)]
+            kind = amount | None if kind == int | None else amount
+            value = None if value is None else Decimal(value).scaleb(-6)
         defaults[_asked(one.name)] = (kind, value)
     made: type[BaseModel] = create_model("PolicySettings", __base__=_Strict, **defaults)
     return made
@@ -123,7 +141,7 @@ class PlanSettings(_Strict):
     def plan_policy(self) -> PlanPolicy:
         """The policy as the planner reads it."""
         given: dict[str, Any] = {one.name: getattr(self.policy, _asked(one.name)) for one in fields(PlanPolicy)}
-        money = {name: int(value.scaleb(6)) for name, value in given.items() if isinstance(value, Decimal)}
+        money = {name: round(value.scaleb(6)) for name, value in given.items() if isinstance(value, Decimal)}
         return PlanPolicy(**(given | money))
 
     def plan_pools(self) -> list[Pool]:
@@ -148,6 +166,45 @@ class PlanSettings(_Strict):
             for name, pool in self.pools.items()
         }
 
+    def outlook(self, start_at: datetime) -> Outlook:
+        """What is expected to change, with months of the horizon as instants.
+
+        Raises:
+          UsageError: A growth, a move or announced work is none.
+        """
+
+        def month(number: int) -> datetime:
+            return start_at + timedelta(hours=number * HOURS_PER_MONTH)
+
+        demand = self.demand
+        return Outlook(
+            growth={
+                name: Growth(low_ratio=low, mode_ratio=mode, high_ratio=high)
+                for name, (low, mode, high) in demand.growth.items()
+            },
+            migrations=tuple(
+                Migration(
+                    from_pool=one.pool,
+                    to_pool=one.to_pool,
+                    starts_at=month(one.start_month),
+                    until_at=month(one.end_month),
+                    remaining_ratio=one.remaining_ratio,
+                    to_reference_gpus=1 / one.to_gpus_per_gpu,
+                )
+                for one in demand.migrations
+            ),
+            ramps=tuple(
+                Ramp(
+                    workload_class=one.workload_class,
+                    pool=one.pool,
+                    starts_at=month(one.start_month),
+                    full_from_at=month(one.start_month if one.full_month is None else one.full_month),
+                    gpus=one.gpus,
+                )
+                for one in demand.ramps
+            ),
+        )
+
     def digest(self) -> str:
         """SHA-256 of the settings' content, whatever their layout in the file."""
         return hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
@@ -159,30 +216,45 @@ def read_plan_settings(path: Path) -> PlanSettings:
     Raises:
       UsageError: It is missing, not YAML, or says something that means nothing; names the key, what was found and expected.
     """
-    if not path.is_file():
-        raise UsageError(
-            f"{path} does not exist: it names the pools to plan for; write one from the template that gpuledger init "
-            "leaves in plan-template.yaml, or give another file with --settings"
-        )
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: not valid YAML: {error}") from error
+    except FileNotFoundError:
+        raise UsageError(
+            f"{path} does not exist: it names the pools to plan for; write one from {TEMPLATE_FILE}, which gpuledger init "
+            "leaves in the ledger's home, or give another file with --settings"
+        ) from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}: expected a YAML file") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise UsageError(f"{path}: expected YAML, found {' '.join(str(error).split())}") from None
     try:
         settings = PlanSettings.model_validate(found)
-        settings.plan_policy()
     except ValidationError as error:
-        raise UsageError("; ".join(f"{path}: {_place(one)}" for one in error.errors())) from error
-    except GpuLedgerError as error:
-        raise UsageError(f"{path}: policy: {error}") from error
-    demand = settings.demand
-    named = {one.pool for one in demand.ramps} | {name for one in demand.migrations for name in (one.pool, one.to_pool)}
-    lacking = sorted(named - set(settings.pools))
-    if lacking:
-        raise UsageError(
-            f"{path}: demand: found the pools {', '.join(lacking)}, expected one of {', '.join(settings.pools)}"
-        )
+        raise UsageError("; ".join(f"{path}: {_place(one)}" for one in error.errors())) from None
+    for section, made in (("policy", settings.plan_policy), ("demand", partial(settings.outlook, _ANY_START))):
+        try:
+            made()
+        except GpuLedgerError as error:
+            raise UsageError(f"{path}: {section}: {error}") from error
+    _check_pools(path, settings)
     return settings
+
+
+def _check_pools(path: Path, settings: PlanSettings) -> None:
+    """Refuse names of pools that are not among the pools."""
+    demand, policy = settings.demand, settings.plan_policy()
+    named = {
+        "demand.ramps": {one.pool for one in demand.ramps},
+        "demand.migrations": {name for one in demand.migrations for name in (one.pool, one.to_pool)},
+        "policy.spot_gpus": set(policy.spot_gpus),
+        "policy.on_demand_gpus": set(policy.on_demand_gpus),
+    }
+    for place, names in named.items():
+        lacking = sorted(names - set(settings.pools))
+        if lacking:
+            raise UsageError(
+                f"{path}: {place}: found the pools {', '.join(lacking)}, expected one of {', '.join(settings.pools)}"
+            )
 
 
 def _place(error: Any) -> str:
@@ -191,7 +263,8 @@ def _place(error: Any) -> str:
         return f"{where}: unknown key; see docs/procurement.md for those that exist"
     if error["type"] == "missing":
         return f"{where}: missing"
-    return f"{where}: found {error['input']!r}: {error['msg'][:1].lower()}{error['msg'][1:]}"
+    said = error["msg"].removeprefix("Value error, ")
+    return f"{where}: found {error['input']!r}: {said[:1].lower()}{said[1:]}"
 
 
 PLAN_TEMPLATE = """\

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from models.events import PlanLineRecommended, polars_schema
 from models.procurement.backtest import POLICIES
 from models.procurement.plan import BASELINES
 from models.units import format_hours, format_money, format_share, money
@@ -28,7 +29,10 @@ PER_CENT_SHOWN = 4
 
 def lines_frame(planned: Planned) -> pl.DataFrame:
     """The plan's lines as rows: money in the reporting currency, exact."""
-    frame = pl.DataFrame(plan_lines(planned.plan), infer_schema_length=None)
+    schema = {
+        name: dtype for name, dtype in polars_schema(PlanLineRecommended).items() if name not in {"plan_id", "line"}
+    }
+    frame = pl.DataFrame(plan_lines(planned.plan), schema=schema)
     amounts = [name for name in frame.columns if name.endswith("_micros")]
     return frame.with_columns(
         pl.Series(

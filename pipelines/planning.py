@@ -61,7 +61,7 @@ class Planned:
             for one in self.plan.stresses
         ]
         assumed = [("assumption", f"{name} {value}: {doc}") for name, value, doc in assumptions(self.inputs.policy)]
-        return [*warned, *worlds, *assumed]
+        return [*warned, *worlds, ("assumption", self.inputs.basis), *assumed]
 
 
 def make_plan(inputs: Inputs) -> Planned:
@@ -167,7 +167,9 @@ def plan_lines(made: Plan) -> list[dict[str, Any]]:
             "committed_micros": one.committed_micros,
             "break_even_ratio": one.break_even_ratio,
             "used_ratio": one.used_ratio,
-            "reason": one.reason,
+            "reason": one.reason
+            if one.gpus is None or one.gpus.is_integer()
+            else f"{one.reason}; exactly {one.gpus:,.2f} GPUs",
         }
         for one in made.lines
     ]

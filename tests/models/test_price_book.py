@@ -148,3 +148,21 @@ def test_a_commitment_in_money_takes_the_rates_of_its_offer_when_it_started() ->
     assert (found.pools, dict(found.rate_micros_per_gpu_hour)) == (("h100",), {"h100": 5_000_000})
     with pytest.raises(UsageError, match="sp-1: found no rates of its offer sp, expected a price"):
         portfolio(commitments(money), prices(), [H100], AT)
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        {"hourly_micros": None},
+        {"gpu_count": None, "gpu_model": None, "instrument": "savings_plan", "hourly_micros": None},
+    ],
+)
+def test_a_commitment_whose_cost_is_not_known_does_not_count_as_free(unknown: dict[str, Any]) -> None:
+    with pytest.raises(
+        UsageError, match="commitment r-1: found no cost in the reporting currency, expected what it costs"
+    ):
+        portfolio(commitments({"commitment_id": "r-1", **unknown}), prices(), [H100], AT)
+    (paid,) = portfolio(
+        commitments({"commitment_id": "r-1", "hourly_micros": None, "upfront_micros": 9}), prices(), [H100], AT
+    )
+    assert (dict(paid.rate_micros_per_gpu_hour), paid.upfront_micros) == ({"h100": 0}, 9)
