@@ -122,11 +122,15 @@ def read_inputs(ask: Ask, settings: PlanSettings, *, at: datetime | None = None)
         portfolio=portfolio(commitments, prices, pools, start_at),
         policy=settings.plan_policy(),
         recent_gpus=_recent_gpus(history, settings),
-        basis=f"demand is drawn from {(start_at - since).days:,} days, {since:%Y-%m-%d} to {start_at:%Y-%m-%d}",
+        basis=f"demand is drawn from {_length(start_at - since)}, {since:%Y-%m-%d} to {start_at:%Y-%m-%d}",
         notes=(*_demand_notes(coverage(ask, start=since, end=start_at, pools=origins)), *found.notes),
         log_batch_id=ask("select batch_id from marts.ledger").item(),
         policy_digest=settings.digest(),
     )
+
+
+def _length(time: timedelta) -> str:
+    return "1 day" if time.days == 1 else f"{time.days:,} days"
 
 
 def _demand_notes(seen: Coverage) -> list[str]:

@@ -179,7 +179,7 @@ def backtest_table(tested: Backtest) -> Table:
         [
             row["policy"],
             format_share(row["regret_ratio"]),
-            f"± {row['regret_error_ratio']:.1%}" if row["regret_error_ratio"] is not None else "–",
+            f"± {format_share(row['regret_error_ratio'])}" if row["regret_error_ratio"] is not None else "–",
             format_share(row["regret_least_ratio"]),
             format_share(row["regret_most_ratio"]),
             _money(row["cost_micros"]),
