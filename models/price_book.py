@@ -131,7 +131,7 @@ def _offer(offer_id: str, rows: Sequence[dict[str, Any]], pools: Sequence[Pool])
     reaching: dict[str, dict[str, Any]] = {}
     for row in rows:
         for pool in pools:
-            if _reaches(row, pool):
+            if _prices(row, pool):
                 # A pool that may run in any zone takes the cheapest.
                 other = reaching.get(pool.name)
                 if other is None or (row["hourly_micros"] or 0) < (other["hourly_micros"] or 0):
@@ -177,6 +177,12 @@ def _reaches(row: dict[str, Any], pool: Pool) -> bool:
         return row["provider"] in pool.other_providers and row["instrument"] in ELSEWHERE
     fits_region = not row["region"] or row["region"] == pool.region or row["scope"] == Scope.GLOBAL
     return fits_region and (not row["zone"] or not pool.zone or row["zone"] == pool.zone)
+
+
+def _prices(row: dict[str, Any], pool: Pool) -> bool:
+    """Whether a row of prices is the pool's: a savings plan reaches every region, but each of its rates is of one."""
+    is_rate_elsewhere = row["instrument"] == Instrument.SAVINGS_PLAN and row["region"] not in {None, "", pool.region}
+    return _reaches(row, pool) and not is_rate_elsewhere
 
 
 def portfolio(commitments: pl.DataFrame, prices: pl.DataFrame, pools: Sequence[Pool], at: datetime) -> list[Commitment]:
@@ -243,6 +249,6 @@ def _rates(row: dict[str, Any], prices: pl.DataFrame, reached: Iterable[Pool]) -
     found: dict[str, int] = {}
     for pool in reached:
         for price in rows:
-            if _reaches(price, pool):
+            if _prices(price, pool):
                 found.setdefault(pool.name, price["hourly_micros"])
     return found

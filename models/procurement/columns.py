@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from models.procurement.problem import Floats, Integers
 
 HOURS_PER_YEAR = 8_760
+BLOCK_AHEAD_HOURS = 8 * 7 * 24
+"""How long before its start a capacity block can be bought (EC2 user guide, Capacity Blocks)."""
+
 BY_THE_HOUR = (Instrument.ON_DEMAND, Instrument.SPOT)
 """Instruments that bind nobody."""
 
@@ -40,7 +43,8 @@ class Column:
       start_hour: First hour of its term, counted from the plan's first hour.
       supply_hour: First hour in which it serves; later than ``start_hour`` by the lead time.
       end_hour: End of its term, exclusive; beyond the horizon where the obligation is longer.
-      committed: Money that one unit commits within its whole term, undiscounted, in units of the currency.
+      upfront: Money that one unit costs at its start, in units of the currency.
+      recurring: Money that one unit costs in each hour of its term.
       in_budget: Whether it adds to a budget rather than to one pool's GPUs.
     """
 
@@ -49,8 +53,14 @@ class Column:
     start_hour: int
     supply_hour: int
     end_hour: int
-    committed: float
+    upfront: float
+    recurring: float
     in_budget: bool
+
+    @property
+    def committed(self) -> float:
+        """Money that one unit commits within its whole term, undiscounted."""
+        return self.upfront + self.recurring * (self.end_hour - self.supply_hour)
 
 
 def in_units(micros: float) -> float:
@@ -79,12 +89,17 @@ def columns_of(
             continue
         in_budget = offer.instrument is Instrument.SAVINGS_PLAN or len(reached) > 1
         term = _term_hours(offer)
+        upfront, recurring = _payments(offer, reached, term)
         for start in (month * HOURS_PER_MONTH for month in policy.start_months):
             supply = start + -(-offer.lead_seconds // SECONDS_PER_HOUR)
             if supply >= hours:
                 notes.append(f"{offer.offer_id}: starting in hour {start:,} it would serve only after the horizon")
                 continue
-            committed = in_units(offer.upfront_micros_per_gpu) + _recurring(offer, reached) * term
+            if offer.instrument is Instrument.CAPACITY_BLOCK and start > BLOCK_AHEAD_HOURS:
+                notes.append(
+                    f"{offer.offer_id}: not offered from hour {start:,} on: a capacity block starts within 8 weeks"
+                )
+                break
             columns.append(
                 Column(
                     offer=offer,
@@ -92,7 +107,8 @@ def columns_of(
                     start_hour=start,
                     supply_hour=supply,
                     end_hour=supply + term,
-                    committed=committed,
+                    upfront=upfront,
+                    recurring=recurring,
                     in_budget=in_budget,
                 )
             )
@@ -109,11 +125,21 @@ def _term_hours(offer: Offer) -> int:
     return offer.term_seconds // SECONDS_PER_HOUR
 
 
-def _recurring(offer: Offer, reached: Sequence[str]) -> float:
-    """Money an hour that one unit costs; a unit of a commitment in money is one unit of it."""
+def upfront_share(offer: Offer) -> float:
+    """Part of a savings plan's commitment that is paid at its start: its rates and its hourly money include it.
+
+    Partial upfront is half (AWS, Savings Plans user guide: at least half).
+    """
+    return {"all_upfront": 1.0, "partial_upfront": 0.5}.get(offer.payment_option, 0.0)
+
+
+def _payments(offer: Offer, reached: Sequence[str], term: int) -> tuple[float, float]:
+    """Money that one unit costs at its start, and in each hour; a unit of a commitment in money is one unit of it an hour."""
     if offer.instrument is Instrument.SAVINGS_PLAN:
-        return 1.0
-    return in_units(max(offer.micros_per_gpu_hour[name] for name in reached))
+        share = upfront_share(offer)
+        return share * term, 1 - share
+    running = max(offer.micros_per_gpu_hour[name] for name in reached)
+    return in_units(offer.upfront_micros_per_gpu), in_units(running)
 
 
 def commitment_hours(held: Commitment, scenarios: Scenarios) -> tuple[int, int]:
@@ -142,30 +168,42 @@ def step_of(column: Column, known: dict[str, Pool], policy: PlanPolicy) -> float
 
 
 def cost_of(column: Column, hours: int, policy: PlanPolicy) -> float:
-    """Discounted cost of one unit: what falls into the horizon, and the part of the rest that is not expected to be used."""
-    offer, lost = column.offer, 1 - policy.later_use_ratio
+    """Discounted cost of one unit: what falls into the horizon, and the part of the rest that is not expected to be used.
+
+    What is paid upfront is an annuity over the term, so that two ways to pay that are worth the same now cost the same
+    within any horizon.
+    """
     end = min(column.end_hour, hours)
-    term = column.end_hour - column.supply_hour
-    within = (end - column.supply_hour) / term
-    upfront = in_units(offer.upfront_micros_per_gpu) * float(discount(policy, column.start_hour))
 
     def present(first: int, last: int) -> float:
         return float(discount(policy, np.arange(first, last)).sum())
 
-    if offer.instrument is Instrument.OWNED:
-        residual = in_units(offer.residual_micros_per_gpu)
-        book = (in_units(offer.upfront_micros_per_gpu) - residual) * (1 - within)
-        kept = (policy.later_use_ratio * book + residual) * float(discount(policy, end))
-        watts = offer.power_watts_per_gpu * policy.power_usage_effectiveness
-        running = in_units(
-            max(offer.micros_per_gpu_hour.values())
-            + offer.monthly_fee_micros_per_gpu / HOURS_PER_MONTH
-            + watts / 1_000 * policy.energy_micros_per_kwh
-        )
-        return upfront - kept + running * present(column.supply_hour, end)
-    recurring = _recurring(offer, column.pools)
-    beyond = present(end, column.end_hour) if column.end_hour > hours else 0.0
-    return upfront * (within + (1 - within) * lost) + recurring * (present(column.supply_hour, end) + lost * beyond)
+    within, beyond = present(column.supply_hour, end), present(end, column.end_hour)
+    if column.offer.instrument is Instrument.OWNED:
+        return _owned_cost(column, end, within, policy)
+    upfront = column.upfront * float(discount(policy, column.start_hour)) / (within + beyond)
+    return (upfront + column.recurring) * (within + (1 - policy.later_use_ratio) * beyond)
+
+
+def _owned_cost(column: Column, end: int, present_hours: float, policy: PlanPolicy) -> float:
+    """Purchase, power and fees until ``end``, less what it is worth then: book value (straight line) and residual value.
+
+    Args:
+      column: What is bought.
+      end: Hour in which the horizon or its life ends.
+      present_hours: The hours in which it serves until then, discounted.
+      policy: Discount, energy, and the part of the book value that counts.
+    """
+    offer = column.offer
+    residual = in_units(offer.residual_micros_per_gpu)
+    left_ratio = (column.end_hour - end) / (column.end_hour - column.supply_hour)
+    worth = residual + policy.later_use_ratio * (column.upfront - residual) * left_ratio
+    watts = offer.power_watts_per_gpu * policy.power_usage_effectiveness
+    running = column.recurring + in_units(
+        offer.monthly_fee_micros_per_gpu / HOURS_PER_MONTH + watts / 1_000 * policy.energy_micros_per_kwh
+    )
+    bought, kept = (float(discount(policy, hour)) for hour in (column.start_hour, end))
+    return column.upfront * bought - worth * kept + running * present_hours
 
 
 def fixed_cost(held: Commitment, scenarios: Scenarios, hours: int, policy: PlanPolicy) -> float:

@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from models.prices import HOURS_PER_MONTH, Instrument
+from models.procurement.columns import HOURS_PER_YEAR, upfront_share
 from models.procurement.recourse import evaluate, groups, supply
 from models.units import MICROS_PER_UNIT, SECONDS_PER_HOUR
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from models.procurement.policy import PlanPolicy
     from models.procurement.problem import Floats, Integers, Problem
 
-HOURS_PER_YEAR = 8_760
 CURVE_POINTS = 48
 """Quantities on a savings curve, beside the plan's own and its neighbours."""
 
@@ -89,8 +89,9 @@ def _line(offer: Offer, pool: Pool, policy: PlanPolicy) -> Line:
     value = (1 + policy.discount_ratio) ** (-np.arange(hours) / HOURS_PER_YEAR)
     end_value = (1 + policy.discount_ratio) ** (-hours / HOURS_PER_YEAR)
     upfront = (offer.upfront_micros_per_gpu - offer.residual_micros_per_gpu * end_value) / value.sum()
-    if offer.instrument is Instrument.SAVINGS_PLAN:  # its upfront part is per unit of money committed an hour
-        upfront *= price / MICROS_PER_UNIT
+    if offer.instrument is Instrument.SAVINGS_PLAN:  # its rate includes what is paid upfront
+        share = upfront_share(offer)
+        upfront, price = price * share * hours / value.sum(), price * (1 - share)
     power = offer.power_watts_per_gpu / 1_000 * policy.power_usage_effectiveness * policy.energy_micros_per_kwh
     fixed = price + upfront + offer.monthly_fee_micros_per_gpu / HOURS_PER_MONTH + power
     return Line(offer_id=offer.offer_id, instrument=offer.instrument, fixed_micros=float(fixed), hourly_micros=0.0)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from models.errors import UsageError
 from models.prices import HOURS_PER_MONTH, Instrument
 from models.procurement.problem import Limit
 from models.units import MICROS_PER_UNIT, SECONDS_PER_HOUR
@@ -45,6 +46,9 @@ def limits(  # noqa: PLR0913, PLR0917 - as many things bear on them
       portfolio: What is held already.
       policy: The organisation's policy.
       periods: First hour of each period and the horizon's end (M + 1).
+
+    Raises:
+      UsageError: The ladder allows no purchase in as few quarters as purchases may start in.
     """
     found = list(_inference(columns, scenarios, pools, portfolio, policy, periods))
     if policy.power_cap_watts is not None:
@@ -124,29 +128,23 @@ def _ready(held: Commitment, pool: str, scenarios: Scenarios, hour: int) -> int:
 
 def _spent_within(column: Column, hours: int) -> float:
     """Undiscounted money of one unit that falls into the horizon: what is paid upfront falls due at once."""
-    upfront = column.offer.upfront_micros_per_gpu / MICROS_PER_UNIT
-    term = column.end_hour - column.supply_hour
-    within = (min(column.end_hour, hours) - column.supply_hour) / term
-    return upfront + (column.committed - upfront) * within
+    return column.upfront + column.recurring * (min(column.end_hour, hours) - column.supply_hour)
 
 
 def _exposure(
     columns: Sequence[Column], scenarios: Scenarios, portfolio: Sequence[Commitment], high: float
 ) -> Iterator[Limit]:
-    """At each start: what is still owed on everything bought until then."""
+    """At each start: what is still owed on everything bought until then; nothing new where what is held owes too much."""
     for start in sorted({one.start_hour for one in columns}):
         owed = sum(_owed(one, scenarios, start) for one in portfolio)
         weights = [_still_owed(one, start) if one.start_hour <= start else 0.0 for one in columns]
-        yield _at_most(f"money still owed on commitments in hour {start:,}", weights, high - owed, "money")
+        yield _at_most(f"money still owed on commitments in hour {start:,}", weights, max(0.0, high - owed), "money")
 
 
 def _still_owed(column: Column, hour: int) -> float:
     if column.offer.instrument is Instrument.OWNED:
         return 0.0  # bought outright: nothing is owed
-    upfront = column.offer.upfront_micros_per_gpu / MICROS_PER_UNIT
-    term = column.end_hour - column.supply_hour
-    left = max(0, column.end_hour - max(hour, column.supply_hour))
-    return (column.committed - upfront) * left / term
+    return column.recurring * max(0, column.end_hour - max(hour, column.supply_hour))
 
 
 def _owed(held: Commitment, scenarios: Scenarios, hour: int) -> float:
@@ -164,7 +162,15 @@ def _owed(held: Commitment, scenarios: Scenarios, hour: int) -> float:
 
 def _ladder(columns: Sequence[Column], ratio: float) -> Iterator[Limit]:
     """In each quarter, at most a part of all money committed may start."""
+    if not columns:
+        return
     quarters = [one.start_hour // (HOURS_PER_MONTH * MONTHS_PER_QUARTER) for one in columns]
+    least = 1 / len(set(quarters))
+    if ratio < least - 1e-9:
+        raise UsageError(
+            f"ladder_ratio: found {ratio:g}, expected {least:.3g} or more: purchases may start in {len(set(quarters))} "
+            "quarters of start_months, so that below it nothing could be bought; add start_months, or raise it"
+        )
     for quarter in sorted(set(quarters)):
         weights = [one.committed * ((own == quarter) - ratio) for one, own in zip(columns, quarters, strict=True)]
         yield _at_most(f"purchases that start in quarter {quarter + 1}", weights, 0.0, "money")

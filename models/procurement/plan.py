@@ -267,7 +267,7 @@ def _lines(compiled: Compiled, units: Floats, served: Served, scenarios: Scenari
                 gpus=None if in_money else bought,
                 hourly_commitment_micros=micros(bought) if in_money else None,
                 cost_micros=micros(problem.column_cost[place] * bought),
-                upfront_micros=round(column.offer.upfront_micros_per_gpu * bought),
+                upfront_micros=micros(column.upfront * bought),
                 committed_micros=micros(column.committed * bought),
                 break_even_ratio=why.break_even_ratio,
                 used_ratio=float(used[place]),

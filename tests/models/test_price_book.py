@@ -54,6 +54,22 @@ def test_an_offer_is_priced_for_the_pools_that_it_reaches() -> None:
     assert found.notes == ()
 
 
+def test_a_global_savings_plan_has_the_rate_of_each_pools_own_region() -> None:
+    about = {"instrument": "savings_plan", "scope": "global", "term_seconds": YEAR_SECONDS, "offer_id": "compute"}
+    rows = prices(
+        {**about, "hourly_micros": 5_000_000},
+        {**about, "region": "eu-west-1", "hourly_micros": 4_000_000},
+        {**about, "region": "eu-west-1", "hourly_micros": 1_000_000, "gpu_model": "A100-80GB"},
+    )
+    (found,) = book(rows, [H100, A100], AT, MAX_AGE).offers
+    # Where it is cheaper elsewhere does not matter, and where its rate is known elsewhere only it is unknown here.
+    assert dict(found.micros_per_gpu_hour) == {"h100": 5_000_000}
+    money = {"instrument": "savings_plan", "scope": "global", "region": "eu-west-1", "gpu_model": None, "gpu_count": None,
+             "hourly_commitment_micros": 9_000_000, "offer_id": "compute", "commitment_id": "held"}  # fmt: skip
+    (held,) = portfolio(commitments(money), rows, [H100, A100], AT)
+    assert dict(held.rate_micros_per_gpu_hour) == {"h100": 5_000_000}
+
+
 def test_a_contract_of_another_provider_may_serve_but_its_on_demand_may_not() -> None:
     about = {"provider": "nebius", "region": "eu-north1", "term_seconds": YEAR_SECONDS}
     found = book(

@@ -6,9 +6,11 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
+from models.errors import UsageError
 from models.prices import YEAR_SECONDS, Instrument
 from models.procurement.compile import compile_problem
 from models.procurement.limits import tightened
+from models.procurement.plan import plan
 from models.procurement.policy import PlanPolicy
 from models.procurement.problem import Limit
 from tests.markets import AT, DOLLAR, commitment, demand, offer, on_demand, pool, reserved
@@ -74,3 +76,16 @@ def test_a_limit_that_a_tighter_one_implies_is_left_out() -> None:
     )
     assert [(one.low, one.high) for one in shared] == [(-np.inf, 7), (3, np.inf)]
     assert high.tolist() == [np.inf, 4]
+
+
+def test_where_more_is_owed_already_than_allowed_nothing_new_is_bought() -> None:
+    policy = replace(PLAIN, exposure_micros=1_000 * DOLLAR)
+    held = commitment("held", AT - timedelta(hours=1), AT + timedelta(hours=1_000), gpus=2)  # 8,000 are owed
+    made = plan(demand([10] * 100), [pool()], [on_demand(6), reserved(4)], [held], policy)
+    assert not made.lines
+
+
+def test_a_ladder_that_allows_no_purchase_at_all_is_refused() -> None:
+    policy = replace(PLAIN, ladder_ratio=0.4, start_months=(0, 3))
+    with pytest.raises(UsageError, match=r"ladder_ratio: found 0.4, expected 0.5 or more.*2 quarters"):
+        compile_problem(demand([1] * 8_760), [pool()], [on_demand(6), CONTRACT], [], policy)
