@@ -240,7 +240,9 @@ class Rows:
         """GPUs of each pool that each budget pays for (K, P, R): highest saving per unit of budget first."""
         pools, rows = self.uncovered.shape
         taken, left = np.zeros((len(self.rate), pools, rows)), self.budget.copy()
-        prices = np.broadcast_arrays(self.on_demand_price, self.spot_price, self.uncovered)[:2]
+        # Where spot is dearer (or is none) it comes second, so that a budget never displaces it at its own price.
+        displaced = np.minimum(self.spot_price, self.on_demand_price)
+        prices = np.broadcast_arrays(self.on_demand_price, displaced, self.uncovered)[:2]
         saving = np.stack(prices) / self.rate[:, None, :, None]  # K, 2 (on-demand, spot), P, R
         order = np.argsort(-saving.reshape(-1, rows), axis=0, kind="stable")
         most = np.stack(self.wanted(self.on_demand_price))  # 2, P, R

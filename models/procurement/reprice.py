@@ -145,6 +145,8 @@ def billed_difference(  # noqa: PLR0913, PLR0917 - as many things bear on a bill
 ) -> float:
     """Expected discounted money that the vendors' order costs more than the plan's own dispatch; negative: less.
 
+    A pool that has no on-demand price goes without what the order takes from it, at the price of a shortfall.
+
     Args:
       compiled: The problem.
       units: Units bought of each column (J).
@@ -161,10 +163,10 @@ def billed_difference(  # noqa: PLR0913, PLR0917 - as many things bear on a bill
         for column, bought in zip(compiled.columns, units, strict=True)
         if bought > 0
     ]
-    prices = [
-        round(price * MICROS_PER_UNIT) if np.isfinite(price) else None
-        for price in problem.on_demand_price[0, 0].tolist()
-    ]
+    # Where there is no on-demand, what the order leaves uncovered goes without, at the price of that.
+    on_demand = problem.on_demand_price[0, 0]
+    otherwise = np.where(np.isfinite(on_demand), on_demand, problem.shortfall_price)
+    prices = [round(price * MICROS_PER_UNIT) for price in otherwise.tolist()]
     hours = problem.demand.shape[1]
     planned = serve(problem, units, np.ones(hours)).money[:, CHANNELS.index("on_demand")].sum(axis=1)
     found = 0.0

@@ -94,8 +94,23 @@ def test_a_budget_goes_where_it_saves_most_and_displaces_spot_last() -> None:
     assert served.money[0, CHANNELS.index("budget")].tolist() == [8, 1]
 
 
-@given(problem=problems(budgets=2), seed=st.integers(0, 99))
-@settings(max_examples=40, deadline=None)
+def test_money_is_not_kept_for_spot_that_does_not_exist() -> None:
+    # A shortfall of the first pool costs 40, but nothing of it is short: a GPU of it costs 4 on demand, of the second 5.
+    problem = a_problem(
+        np.full((1, 1, 2), 3.0),
+        on_demand_price=np.array([[[4.0, 5.0]]]),
+        shortfall_price=np.array([40.0, 30.0]),
+        budget_rate=np.array([[1.0, 1.0]]),
+        held_budget=np.array([[3.0]]),
+        column_cost=np.zeros(0),
+    )
+    served = serve(problem, np.zeros(0), np.ones(1))
+    assert served.gpu_hours[0, CHANNELS.index("budget")].tolist() == [0, 3]
+    assert served.money[0, CHANNELS.index("on_demand")].sum() == evaluate(problem, np.zeros(0)).cost == 3 * 4
+
+
+@given(problem=problems(budgets=1) | problems(budgets=2), seed=st.integers(0, 99))
+@settings(max_examples=60, deadline=None)
 def test_what_the_channels_serve_adds_up_to_demand_and_what_is_paid_to_the_cost(problem: Problem, seed: int) -> None:
     units, each = some_units(problem, seed), np.arange(1.0, len(problem.hour_weight) + 1)
     served, found = serve(problem, units, each), evaluate(problem, units)

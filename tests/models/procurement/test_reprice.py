@@ -56,7 +56,14 @@ OFFER = Offer(
     term_seconds=31_536_000,
 )
 COLUMN = Column(
-    offer=OFFER, pools=("a100",), start_hour=0, supply_hour=1, end_hour=8_761, committed=0.0, in_budget=False
+    offer=OFFER,
+    pools=("a100",),
+    start_hour=0,
+    supply_hour=1,
+    end_hour=8_761,
+    upfront=1.0,
+    recurring=2.0,
+    in_budget=False,
 )
 
 
@@ -148,6 +155,23 @@ def test_the_order_of_a_family_plan_before_a_wide_one_makes_a_difference() -> No
     compiled = compile_problem(wanted, POOLS, [on_demand], [wide, family], policy)
     found = billed_difference(compiled, np.zeros(0), wanted, POOLS, [wide, family], policy)
     assert found == pytest.approx(-4)
+
+
+def test_a_pool_without_on_demand_goes_without_what_the_order_takes_from_it() -> None:
+    # One contract for both pools. Going without is dearest for h100, so the plan gives it the contract; the seller's order
+    # serves a100 first. Then nothing is left on demand (4 an hour less), and one h100 goes without.
+    contract = replace(RESERVED, instrument=Instrument.CONTRACT, pools=("a100", "h100"), gpus=1,
+                       rate_micros_per_gpu_hour={"a100": DOLLAR, "h100": DOLLAR})  # fmt: skip
+    wanted = Scenarios(
+        start_at=START, pools=("h100", "a100"), probability=np.ones(1), gpus={"rigid": np.array([[[1.0, 1.0]]])}
+    )
+    on_demand = replace(OFFER, offer_id="od", instrument=Instrument.ON_DEMAND, upfront_micros_per_gpu=0, term_seconds=None,
+                        micros_per_gpu_hour={"a100": 4 * DOLLAR})  # fmt: skip
+    spot = replace(on_demand, offer_id="spot", instrument=Instrument.SPOT, micros_per_gpu_hour={"h100": 2 * DOLLAR})
+    policy = PlanPolicy(discount_ratio=0, whole_nodes=False, spot_goodput_ratio=1, shortfall_factor=5)
+    compiled = compile_problem(wanted, POOLS, [on_demand, spot], [contract], policy)
+    found = billed_difference(compiled, np.zeros(0), wanted, POOLS, [contract], policy)
+    assert found == pytest.approx(5 * 2 - 4)
 
 
 @pytest.mark.parametrize(
