@@ -170,6 +170,7 @@ TESTED_ELSEWHERE = {
     "models/event_base.py": "the form of a declaration: tested with events",
     "models/ledger_events.py": "declarations: tested with events",
     "models/procurement_events.py": "declarations: tested with events",
+    "models/prices.py": "shapes: tested with price_book",
     "pipelines/assets/": "thin: run whole through the code location",
     "pipelines/definitions.py": "merges: run whole through the code location",
     "dashboards/app_pages/": "every page is run by one test",

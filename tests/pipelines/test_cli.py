@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from pipelines import cli, publish
 from pipelines.cli import app
 from pipelines.instance import INSTANCE_YAML
+from pipelines.plan_settings import PLAN_TEMPLATE
 from tests.conftest import ROOT
 from tests.deliveries import write
 from tests.ledgers import home
@@ -62,13 +63,18 @@ def books(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def test_init_says_what_is_next_and_keeps_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPULEDGER_HOME", str(tmp_path / "new"))
-    assert "Next: append facts with gpuledger ingest" in run("init").stdout
+    said = run("init").stdout
+    assert "Next: append facts with gpuledger ingest" in said
+    assert f"fill in {tmp_path / 'new' / 'plan-template.yaml'}, save it as {tmp_path / 'new' / 'plan.yaml'}" in said
     assert (tmp_path / "new" / "inbox").is_dir()
     assert (tmp_path / "new" / "dagster.yaml").read_text() == INSTANCE_YAML
-    for name in ("sources.yaml", "dagster.yaml"):
+    assert (tmp_path / "new" / "plan-template.yaml").read_text() == PLAN_TEMPLATE
+    assert not (tmp_path / "new" / "plan.yaml").exists()
+    names = ("sources.yaml", "dagster.yaml", "plan-template.yaml")
+    for name in names:
         (tmp_path / "new" / name).write_text("mine: {}")
     run("init")
-    assert {(tmp_path / "new" / name).read_text() for name in ("sources.yaml", "dagster.yaml")} == {"mine: {}"}
+    assert {(tmp_path / "new" / name).read_text() for name in names} == {"mine: {}"}
 
 
 def test_a_home_may_have_a_quote_in_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,8 @@ columns:
   prices_until_at: newest price used
 invariants:
   nothing_costs_less_than_the_bound: |
-    select plan_id from marts.plan where objective_cost < bound_cost - 0.000001 * abs(bound_cost) - 0.01
+    select plan_id from marts.plan
+    where cast(objective_cost as double) < cast(bound_cost as double) - 0.000001 * abs(cast(bound_cost as double)) - 0.01
 */
 with version as (
   select plan_id, made_at, horizon_start_at, horizon_end_at, expected_cost_micros, cvar_cost_micros, bound_cost_micros,
