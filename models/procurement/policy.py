@@ -42,7 +42,7 @@ class PlanPolicy:
         "part of the hours in which inference fits on capacity that is held ready; None: not asked for", None
     )
     inference_spare_nodes: int = _said("nodes held ready for inference on top (N+1)", 1)
-    power_cap_watts: float | None = _said("power that owned GPUs may draw at the wall", None)
+    power_cap_watts: float | None = _said("facility power that newly bought GPUs may draw", None)
     power_usage_effectiveness: float = _said("facility power / IT power of owned GPUs", 1.3)
     energy_micros_per_kwh: int = _said("price of energy for owned GPUs", 80_000)
     budget_micros: int | None = _said("most money committed within the horizon, undiscounted", None)
