@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from models.errors import UsageError
 from models.prices import Instrument
+from models.procurement.cautions import caps, cliffs
 from models.procurement.compile import Compiled, compile_problem
 from models.procurement.merge import merged
 from models.procurement.reasons import reason, used_ratio
@@ -193,15 +195,17 @@ def plan(  # noqa: PLR0913 - as many things bear on a purchase
       recent_gpus: Most GPUs that a pool wanted lately; no more is committed than that. Pools not named are not capped.
 
     Raises:
-      UsageError: There is no demand, or none of the offers prices a pool that has some.
+      UsageError: None of the offers prices a pool, or one that has demand.
       UsageError: The policy's limits cannot all be kept; names the one that binds and by how much.
     """
+    used = [one for one in offers if any(name in one.micros_per_gpu_hour for name in scenarios.pools)]
+    if not used:
+        raise UsageError(f"no price of any instrument for {', '.join(scenarios.pools)}: ingest prices for them")
     compiled = compile_problem(scenarios, pools, offers, portfolio, policy, recent_gpus=recent_gpus)
     solution = solve(compiled.problem)
     units = solution.units
     served = serve(compiled.problem, units, np.ones(compiled.problem.demand.shape[1]))
     lines = _lines(compiled, units, served, scenarios)
-    used = [one for one in offers if any(name in one.micros_per_gpu_hour for name in scenarios.pools)]
     observed = [one.observed_at for one in used]
     hours = compiled.problem.demand.shape[1]
     dispatch = _dispatch(compiled.problem, served.gpu_hours, served.money)
@@ -226,7 +230,11 @@ def plan(  # noqa: PLR0913 - as many things bear on a purchase
         prices_until_at=max(observed),
         method=solution.method,
         rounds=solution.rounds,
-        notes=compiled.notes,
+        notes=(
+            *compiled.notes,
+            *caps(recent_gpus or {}),
+            *cliffs(lines, portfolio, pools, scenarios.start_at, scenarios.start_at + timedelta(hours=hours)),
+        ),
     )
 
 

@@ -119,7 +119,10 @@ def quantile(values: Floats, weights: Floats, price: float) -> float:
     slot = np.minimum((values * (BINS / top)).astype(np.int64), BINS - 1)
     by_slot = np.bincount(slot, weights, BINS)
     above = by_slot[::-1].cumsum()[::-1] - by_slot  # weight of all later bins
-    here = int(np.flatnonzero(above + by_slot > price)[-1])
+    dearer = np.flatnonzero(above + by_slot > price)
+    if not len(dearer):  # the first unit costs what it is worth, but for the order in which weights are added up
+        return 0.0
+    here = int(dearer[-1])
     inside = slot == here
     order = np.argsort(-values[inside], kind="stable")
     ranked, weight = values[inside][order], above[here] + np.cumsum(weights[inside][order])

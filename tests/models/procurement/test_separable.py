@@ -127,3 +127,16 @@ def test_zero_demand_buys_nothing() -> None:
     found = separable.solve(a_problem(np.zeros((2, 5, 3))))
     assert found.units.tolist() == [0, 0, 0]
     assert (found.cost, found.gap_ratio) == (0, 0)
+
+
+@pytest.mark.parametrize("hours", range(1, 60))
+def test_what_costs_as_much_as_it_is_worth_is_decided_however_sums_are_rounded(hours: int) -> None:
+    # The worth of a GPU is added up of spot at 4 / 0.85 and of the rest up to 9 on demand; reserved, it costs 9 an hour.
+    problem = a_problem(
+        np.full(hours, 5.0),
+        on_demand_price=np.full((1, 1, 1), 9.0),
+        spot_price=np.full((1, 1, 1), 4 / 0.85),
+        spot_limit=np.full((1, 1, 1), 4.0),
+        column_cost=np.array([9.0 * hours]),
+    )
+    assert separable.solve(problem).cost == pytest.approx(hours * (4 * 4 / 0.85 + 9))
