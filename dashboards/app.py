@@ -14,18 +14,31 @@ import streamlit as st
 from dashboards import words
 from dashboards.published import DEFAULT_PATH, ledger, open_file
 
+STYLE = """<style>
+.stMainBlockContainer {padding-top: 3rem; padding-bottom: 2rem}
+section.stSidebar {width: 13rem !important; min-width: 13rem}
+[data-testid="stMetricValue"] {font-size: 1.75rem}
+</style>"""
 PAGES = {
-    "chargeback": ("Chargeback", ":material/receipt_long:"),
-    "gpu_time": ("GPU time", ":material/timelapse:"),
-    "proof": ("Proof", ":material/verified:"),
-    "findings": ("Findings", ":material/flag:"),
+    "Books": {
+        "chargeback": ("Chargeback", ":material/receipt_long:"),
+        "gpu_time": ("GPU time", ":material/timelapse:"),
+        "proof": ("Proof", ":material/verified:"),
+        "findings": ("Findings", ":material/flag:"),
+    },
+    "Procurement": {
+        "plan": ("Plan", ":material/shopping_cart:"),
+        "commitments": ("Commitments", ":material/handshake:"),
+        "break_even": ("Own or rent", ":material/balance:"),
+        "spot": ("Spot", ":material/bolt:"),
+    },
 }
 
 
 def main() -> None:
     """Open the published file and run the page that was asked for."""
     st.set_page_config(page_title="GPU Ledger", page_icon="🧾", layout="wide")
-    st.html("<style>.stMainBlockContainer {padding-top: 4rem; padding-bottom: 2rem}</style>")
+    st.html(STYLE)
     trouble = open_file(Path(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT_PATH)
     if trouble:
         st.markdown("## GPU Ledger")
@@ -33,8 +46,11 @@ def main() -> None:
         return
     folder = Path(__file__).parent / "app_pages"
     page = st.navigation(
-        [st.Page(folder / f"{name}.py", title=title, icon=icon) for name, (title, icon) in PAGES.items()],
-        position="top",
+        {
+            section: [st.Page(folder / f"{name}.py", title=title, icon=icon) for name, (title, icon) in pages.items()]
+            for section, pages in PAGES.items()
+        },
+        position="sidebar",
     )
     page.run()
     _footer()

@@ -30,9 +30,10 @@ MOST_NAMES = len(CALM)
 HEIGHT = 300
 
 
-def _bars(chart: Chart, height: int = HEIGHT) -> Chart:
-    plain: Chart = chart.properties(height=height).configure_view(stroke=None).configure_axis(domain=False, ticks=False)
-    return plain
+def plain(chart: Chart, height: int = HEIGHT) -> Chart:
+    """The look of every chart: a height, and neither frame nor ticks."""
+    calm: Chart = chart.properties(height=height).configure_view(stroke=None).configure_axis(domain=False, ticks=False)
+    return calm
 
 
 def colours(names: list[str]) -> dict[str, str]:
@@ -56,7 +57,7 @@ def by_month(frame: pl.DataFrame, currency: str, what: str) -> Chart:
     names = data.group_by("name").agg(pl.col("cost").sum()).sort("cost", descending=True)["name"].to_list()
     palette = colours(names)
     order = data["label"].unique(maintain_order=True).to_list()
-    return _bars(
+    return plain(
         alt.Chart(data.with_columns(rank=pl.col("name").replace_strict(names, range(len(names)))))
         .mark_bar(size=min(56, 640 // max(len(order), 1)))
         .encode(
@@ -83,7 +84,7 @@ def buckets_by_day(frame: pl.DataFrame) -> Chart:
         label=pl.col("bucket").replace_strict(known, labels),
         rank=pl.col("bucket").replace_strict(known, range(len(known))),
     )
-    return _bars(
+    return plain(
         alt.Chart(data)
         .mark_bar()
         .encode(
@@ -139,7 +140,7 @@ def change(before: tuple[str, float], effects: Mapping[str, float], after: str, 
     palette = alt.Scale(domain=["total", "more", "less"], range=[TOTAL, UP, DOWN])
     bars = base.mark_bar(size=48).encode(y=axis, y2="high:Q", color=alt.Color("kind:N", legend=None, scale=palette))
     labels = base.mark_text(dy=-8, fontSize=12).encode(y="high:Q", text="label:N")
-    return _bars(bars + labels, 260)
+    return plain(bars + labels, 260)
 
 
 def idle_by_team(frame: pl.DataFrame) -> Chart:
@@ -148,7 +149,7 @@ def idle_by_team(frame: pl.DataFrame) -> Chart:
     # Two business units may each have a team of one name: their bars are two.
     named = pl.format("{} ({})", "team", "business_unit")
     data = data.with_columns(team=pl.when(pl.col("team").is_duplicated()).then(named).otherwise("team")).head(12)
-    return _bars(
+    return plain(
         alt.Chart(data)
         .mark_bar(color=ATTENTION, size=18)
         .encode(

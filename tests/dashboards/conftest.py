@@ -30,9 +30,10 @@ from pipelines.ledger import close
 from pipelines.publish import publish
 from pipelines.settings import Settings
 from pipelines.sources.base import Chunk, Placed, placement_id, rejected_frame, rejected_row
+from tests.dashboards import procurement_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 JULY, AUGUST, SEPTEMBER = date(2026, 7, 1), date(2026, 8, 1), date(2026, 9, 1)
@@ -217,14 +218,25 @@ def lines(price: int) -> list[tuple[str | None, str, str | None, str]]:
     ]
 
 
-@pytest.fixture(scope="session")
-def published_file(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
-    """Path of the small published file; parallel workers share the one that the first of them makes."""
-    base = tmp_path_factory.getbasetemp()
-    home = (base if worker_id == "master" else base.parent) / "small-ledger"
+def shared(name: str, factory: pytest.TempPathFactory, worker_id: str, more: Sequence[tuple[str, Chunk]] = ()) -> Path:
+    """A published file that parallel workers share: the first of them makes it."""
+    base = factory.getbasetemp()
+    home = (base if worker_id == "master" else base.parent) / name
     with FileLock(f"{home}.lock"):
         path = home / "published" / "ledger.duckdb"
-        return path if path.exists() else write_ledger(home)
+        return path if path.exists() else write_ledger(home, more)
+
+
+@pytest.fixture(scope="session")
+def published_file(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """Path of the small published file, which knows nothing of procurement."""
+    return shared("small-ledger", tmp_path_factory, worker_id)
+
+
+@pytest.fixture(scope="session")
+def procurement_file(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """The same with prices, commitments, interruptions and a plan."""
+    return shared("procurement-ledger", tmp_path_factory, worker_id, procurement_facts.everything())
 
 
 @pytest.fixture(autouse=True)
@@ -236,7 +248,7 @@ def _forget_cached_queries() -> Iterator[None]:
     st.cache_data.clear()
 
 
-def write_ledger(home: Path) -> Path:
+def write_ledger(home: Path, more: Sequence[tuple[str, Chunk]] = ()) -> Path:
     settings = Settings(home=home, data_path=str(home / "lake" / "data"))
     clock = iter(datetime(2026, 10, 2, tzinfo=UTC) + timedelta(minutes=n) for n in range(100))
 
@@ -256,5 +268,6 @@ def write_ledger(home: Path) -> Path:
     append(("focus", bill(JULY, "july-2", lines(9010))))
     close(settings, AUGUST, now=lambda: next(clock))
     append(("focus", bill(AUGUST, "august-2", lines(9500))), ("focus", bill(SEPTEMBER, "september-1", lines(9600))))
+    append(*more)
     build(settings)
     return publish(settings)

@@ -28,13 +28,21 @@ PATIENCE_MS = 60_000
 @pytest.fixture(scope="module")
 def address(published_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of our own server, started from another folder as a person may do."""
+    yield from _served(published_file, tmp_path_factory.mktemp("streamlit"))
+
+
+@pytest.fixture(scope="module")
+def procurement_address(procurement_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a server whose ledger also knows prices, commitments and a plan."""
+    yield from _served(procurement_file, tmp_path_factory.mktemp("streamlit"))
+
+
+def _served(path: Path, folder: Path) -> Iterator[str]:
     port = free_port()
     command = [sys.executable, "-m", "streamlit", "run", APP, "--server.headless=true", "--server.address=127.0.0.1"]
-    log = tmp_path_factory.mktemp("streamlit") / "log"
+    log = folder / "log"
     with log.open("w") as out:
-        server = subprocess.Popen(
-            [*command, f"--server.port={port}", "--", published_file], cwd=log.parent, stdout=out, stderr=out
-        )
+        server = subprocess.Popen([*command, f"--server.port={port}", "--", path], cwd=folder, stdout=out, stderr=out)
         try:
             _wait_for(f"http://127.0.0.1:{port}/_stcore/health", server, log)
             yield f"http://127.0.0.1:{port}"
@@ -76,7 +84,12 @@ def visit(page: Page, address: str) -> None:
 
 @pytest.mark.parametrize(
     ("path", "number"),
-    [("", "33,573.77"), ("gpu_time", "11,520.0"), ("proof", "98,651.31"), ("findings", "6")],
+    [
+        ("", "33,573.77"),
+        ("gpu_time", "11,520.0"),
+        ("proof", "98,651.31"),
+        ("findings", "6"),
+    ],
     ids=["chargeback", "gpu_time", "proof", "findings"],
 )
 def test_each_page_shows_its_numbers_and_downloads(page: Page, address: str, path: str, number: str) -> None:
@@ -84,6 +97,17 @@ def test_each_page_shows_its_numbers_and_downloads(page: Page, address: str, pat
     expect(page.get_by_text(number).first).to_be_visible()
     expect(page.get_by_role("button", name="CSV").first).to_be_visible()
     expect(page.get_by_role("button", name="Excel").first).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("path", "number"),
+    [("plan", "410,000"), ("commitments", "11,520"), ("break_even", "after 15 months"), ("spot", "Spot pays.")],
+    ids=["plan", "commitments", "break_even", "spot"],
+)
+def test_each_page_of_procurement_shows_its_numbers_and_downloads(
+    page: Page, procurement_address: str, path: str, number: str
+) -> None:
+    test_each_page_shows_its_numbers_and_downloads(page, procurement_address, path, number)
 
 
 def test_a_click_on_a_business_unit_opens_its_teams_and_a_breadcrumb_leads_back(page: Page, address: str) -> None:
@@ -115,3 +139,20 @@ def test_the_month_stays_chosen_on_the_next_page(page: Page, address: str) -> No
     expect(page.get_by_text("What became of it").first).to_be_visible()
     expect(page).to_have_url(re.compile(r"month=2026-07"))
     expect(page.get_by_text("44.6 %").first).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("path", "command"), [("plan", "gpuledger plan --record"), ("commitments", "gpuledger ingest commitments")]
+)
+def test_a_page_without_facts_says_what_to_type(page: Page, address: str, path: str, command: str) -> None:
+    page.goto(f"{address}/{path}")
+    expect(page.get_by_text(command)).to_be_visible(timeout=PATIENCE_MS)
+    assert page.get_by_test_id("stException").count() == 0
+
+
+def test_the_charts_of_a_plan_are_drawn_and_another_gpu_model_is_no_error(page: Page, procurement_address: str) -> None:
+    visit(page, f"{procurement_address}/plan")
+    expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg").nth(2)).to_be_visible(timeout=PATIENCE_MS)
+    page.get_by_role("combobox", name=re.compile("GPU model")).click()
+    page.get_by_role("option", name="L40S-48GB").click()
+    expect(page.get_by_text("The price book has no offer of L40S-48GB")).to_be_visible()
