@@ -67,7 +67,7 @@ def limits(  # noqa: PLR0913, PLR0917 - as many things bear on them
     return tuple(found)
 
 
-def _at_most(name: str, weights: Sequence[float], high: float, unit: str) -> Limit:
+def _at_most(name: str, weights: Sequence[float] | Floats, high: float, unit: str) -> Limit:
     return Limit(name=name, weights=np.array(weights, dtype=np.float64), low=-np.inf, high=high, unit=unit)
 
 
@@ -194,35 +194,32 @@ def recent_limits(  # noqa: PLR0913, PLR0917 - as many things bear on them
       held_budget: Budgets held in each period (M, K).
       budget_rate: What a GPU-hour consumes of a budget (K, P); inf where it does not reach.
       periods: First hour of each period and the horizon's end (M + 1).
-      recent_gpus: Most GPUs wanted lately by pool. A budget is capped where all the pools that it reaches are named.
+      recent_gpus: Most GPUs wanted lately by pool. A budget is capped where all the pools that it reaches are named, with
+        the GPUs held and bought for them beside it, at its rates: a reservation and a plan do not both get the same usage.
     """
     reached = np.isfinite(budget_rate)
+    rates = np.where(reached, budget_rate, 0)
     peaks = np.array([recent_gpus.get(name, np.inf) for name in names])
-    budget_peaks = np.where(reached, np.where(reached, budget_rate, 0) * np.where(reached, peaks, 0), 0).sum(axis=1)
+    of_pool = np.array([[not one.in_budget and one.pools == (name,) for one in columns] for name in names], dtype=bool)
     for number, start in enumerate(periods[:-1].tolist()):
         serving = np.array([one.supply_hour <= start < one.end_hour for one in columns], dtype=bool)
+        gpus = (serving & of_pool).astype(np.float64)  # P, J
         for place, name in enumerate(names):
-            own = [not one.in_budget and one.pools == (name,) for one in columns]
-            weights = (serving & np.array(own, dtype=bool)).astype(np.float64)
-            if np.isfinite(peaks[place]) and weights.any():
+            if np.isfinite(peaks[place]) and gpus[place].any():
                 high = max(0.0, peaks[place] - held[number, place])
-                yield Limit(
-                    name=f"GPUs of {name} wanted lately, from hour {start:,}",
-                    weights=weights,
-                    low=-np.inf,
-                    high=high,
-                    unit="GPUs",
-                )
-        for budget, peak in enumerate(budget_peaks.tolist()):
-            own = [one.in_budget and set(one.pools) == _reached(names, reached[budget]) for one in columns]
-            weights = (serving & np.array(own, dtype=bool)).astype(np.float64)
-            if np.isfinite(peak) and weights.any():
-                yield Limit(
-                    name=f"commitment in money that demand wanted lately could use, from hour {start:,}",
-                    weights=weights,
-                    low=-np.inf,
-                    high=max(0.0, peak - held_budget[number, budget]),
-                    unit="money",
+                yield _at_most(f"GPUs of {name} wanted lately, from hour {start:,}", gpus[place], high, "GPUs")
+        for budget, pools in enumerate(reached):
+            own = _reached(names, pools)
+            money = serving & np.array([one.in_budget and set(one.pools) <= own for one in columns], dtype=bool)
+            left = np.where(pools, np.maximum(peaks - held[number], 0), 0)
+            within = held_budget[number, (reached <= pools).all(axis=1)].sum()
+            weights = money + rates[budget] @ gpus
+            if np.isfinite(left).all() and weights.any() and (money.any() or within):
+                yield _at_most(
+                    f"commitments that demand wanted lately could use together, from hour {start:,}",
+                    weights,
+                    max(0.0, float(rates[budget] @ left - within)),
+                    "money",
                 )
 
 

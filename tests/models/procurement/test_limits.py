@@ -13,7 +13,7 @@ from models.procurement.limits import tightened
 from models.procurement.plan import plan
 from models.procurement.policy import PlanPolicy
 from models.procurement.problem import Limit
-from tests.markets import AT, DOLLAR, commitment, demand, offer, on_demand, pool, reserved
+from tests.markets import AT, DOLLAR, commitment, demand, offer, on_demand, pool, reserved, savings_plan
 
 PLAIN = PlanPolicy(discount_ratio=0, later_use_ratio=1, whole_nodes=False)
 CONTRACT = offer("contract", Instrument.CONTRACT, 3, term_seconds=YEAR_SECONDS)
@@ -58,6 +58,20 @@ def test_nothing_is_committed_beyond_what_was_wanted_lately() -> None:
     problem = compile_problem(demand([50] * 10), [pool()], offers, [held], PLAIN, recent_gpus={"h100": 12}).problem
     assert problem.column_high.tolist() == [10]
     assert not problem.limits
+
+
+def test_a_reservation_and_a_savings_plan_together_do_not_exceed_what_was_wanted_lately() -> None:
+    # Half of the hours want 8, half 20; both pay from less than half of the hours on, and lately 12 were wanted.
+    wanted = demand([8, 20] * 50)
+    offers = [on_demand(6), reserved(2), savings_plan({"h100": 2.5})]
+    made = plan(wanted, [pool()], offers, [], PLAIN, recent_gpus={"h100": 12})
+    gpus = sum(one.gpus or 0 for one in made.lines)
+    money = sum(one.hourly_commitment_micros or 0 for one in made.lines) / DOLLAR
+    assert gpus + money / 2.5 == pytest.approx(12, rel=1e-6)
+    held = commitment("plan", AT - timedelta(days=1), AT + timedelta(days=99), gpus=None, hourly_commitment_micros=20 * DOLLAR,
+                      instrument=Instrument.SAVINGS_PLAN, rate_micros_per_gpu_hour={"h100": 2 * DOLLAR})  # fmt: skip
+    more = plan(wanted, [pool()], offers[:2], [held], PLAIN, recent_gpus={"h100": 12})
+    assert sum(one.gpus or 0 for one in more.lines) == pytest.approx(12 - 20 / 2)
 
 
 def test_a_limit_that_a_tighter_one_implies_is_left_out() -> None:

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from models.errors import UsageError
 from models.prices import YEAR_SECONDS, Instrument
-from models.procurement.plan import NOTHING_NEW, ON_DEMAND_ONLY, plan, tail_mean
+from models.procurement.plan import NOTHING_NEW, ON_DEMAND_ONLY, PlanLine, plan, tail_mean
 from models.procurement.policy import PlanPolicy
 from tests.markets import AT, DOLLAR, commitment, demand, offer, on_demand, pool, reserved, savings_plan, spot
 
 if TYPE_CHECKING:
     from models.demand import Scenarios
-    from models.prices import Offer
+    from models.prices import Commitment, Offer
 
 PLAIN = PlanPolicy(discount_ratio=0, later_use_ratio=1, whole_nodes=False)
 YEAR = 8_760
@@ -98,8 +98,38 @@ def test_the_limit_that_cannot_be_kept_is_named_with_how_much_is_lacking() -> No
     owned = offer(
         "owned", Instrument.OWNED, 0, upfront_micros_per_gpu=DOLLAR, life_months=48, power_watts_per_gpu=1_000
     )
-    with pytest.raises(UsageError, match="capacity held ready for inference in h100.* needs at least 41 GPUs, but 20 can be"):
+    with pytest.raises(
+        UsageError, match=r"capacity held ready for inference in h100.* needs at least 41 GPUs, but 20 can be"
+    ):
         plan(wanted, [pool()], [on_demand(6), owned], [], policy)
+
+
+def as_held(line: PlanLine) -> Commitment:
+    """What is recorded once a purchase of a plan was made."""
+    rates = line.offer.micros_per_gpu_hour
+    return commitment(
+        f"{line.offer.offer_id} bought", line.starts_at, line.ends_at, instrument=line.offer.instrument, pools=line.pools,
+        gpus=None if line.gpus is None else round(line.gpus), hourly_commitment_micros=line.hourly_commitment_micros,
+        rate_micros_per_gpu_hour=rates, has_capacity=line.offer.has_capacity,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("recent", [None, {"h100": 24.0, "a100": 40.0}])
+def test_what_was_bought_since_is_not_bought_again(recent: dict[str, float] | None) -> None:
+    rng = np.random.default_rng(5)
+    wanted = replace(
+        demand([0]), pools=("h100", "a100"), probability=np.array([0.7, 0.3]),
+        gpus={"rigid": rng.integers(0, 60, (2, 2_000, 2)).astype(float)},
+    )  # fmt: skip
+    pools = [pool(node_gpus=8), pool("a100")]
+    offers = [on_demand({"h100": 6, "a100": 3}), reserved(3.5), savings_plan({"h100": 4.5, "a100": 2.0})]
+    policy = PlanPolicy(later_use_ratio=1)
+    first = plan(wanted, pools, offers, [], policy, recent_gpus=recent)
+    assert {one.offer.instrument for one in first.lines} == {Instrument.RESERVED, Instrument.SAVINGS_PLAN}
+    again = plan(wanted, pools, offers, [as_held(one) for one in first.lines], policy, recent_gpus=recent)
+    bought = sum(one.gpus or 0 for one in again.lines), sum(one.hourly_commitment_micros or 0 for one in again.lines)
+    assert bought[0] == 0
+    assert bought[1] / DOLLAR < 0.5  # the solver's own gap
 
 
 def test_no_demand_buys_nothing_and_costs_nothing() -> None:
@@ -128,6 +158,8 @@ def test_a_price_that_does_not_exist_is_no_baseline() -> None:
 def test_offers_that_price_no_pool_are_refused() -> None:
     with pytest.raises(UsageError, match="no price of any instrument"):
         plan(demand([1] * 24), [pool()], [], [], PLAIN)
+    with pytest.raises(UsageError, match="no price of any instrument"):
+        plan(demand([0] * 24), [pool()], [on_demand({"a100": 6})], [], PLAIN)
 
 
 def test_the_tail_is_the_mean_of_the_worst_with_the_border_counted_in_part() -> None:
