@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from models.errors import UsageError
 from models.procurement.backtest import backtest, rolling_origins
-from pipelines.plan_inputs import read_inputs
+from pipelines.plan_inputs import read_inputs, read_portfolio
 from pipelines.publish import query
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def backtest_ledger(
     Raises:
       UsageError: The history is too short for one fold; says how long it is.
     """
-    inputs = read_inputs(partial(query, settings), plan_settings)
+    ask = partial(query, settings)
+    inputs = read_inputs(ask, plan_settings)
     window_hours = fold_days * HOURS_PER_DAY
     origins = rolling_origins(
         inputs.history,
@@ -47,11 +49,13 @@ def backtest_ledger(
             f"the history has {days:,} days, too few for {first_days} days and one fold of {fold_days}: ask for less with "
             "--first-days or --fold-days, or look back further in plan.yaml (demand.look_back_days)"
         )
+    # What ended since was held in earlier folds. Upfront money is spent, whoever chooses, so it falls due in none.
+    held = read_portfolio(ask, inputs.pools, inputs.history.start_at)
     return backtest(
         inputs.history,
         inputs.pools,
         inputs.offers,
-        inputs.portfolio,
+        [replace(one, is_queued=False) for one in held],
         inputs.policy,
         origins=origins,
         window_hours=window_hours,

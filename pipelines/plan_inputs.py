@@ -109,8 +109,7 @@ def read_inputs(ask: Ask, settings: PlanSettings, *, at: datetime | None = None)
         seed=demand.seed,
         outlook=settings.outlook(start_at),
     )
-    prices = ask(f"select {', '.join(PRICE_SCHEMA)} from core.offer")
-    commitments = ask(f"select {', '.join(COMMITMENT_SCHEMA)} from staged.commitment")
+    prices = _prices(ask)
     max_age = timedelta(days=settings.prices.max_age_days)
     found = book(prices.filter(~pl.col("offer_id").is_in(settings.prices.without)), pools, start_at, max_age)
     return Inputs(
@@ -119,7 +118,7 @@ def read_inputs(ask: Ask, settings: PlanSettings, *, at: datetime | None = None)
         scenarios=scenarios,
         pools=pools,
         offers=found.offers,
-        portfolio=portfolio(commitments, prices, pools, start_at),
+        portfolio=read_portfolio(ask, pools, start_at),
         policy=settings.plan_policy(),
         recent_gpus=_recent_gpus(history, settings),
         basis=f"demand is drawn from {_length(start_at - since)}, {since:%Y-%m-%d} to {start_at:%Y-%m-%d}",
@@ -127,6 +126,16 @@ def read_inputs(ask: Ask, settings: PlanSettings, *, at: datetime | None = None)
         log_batch_id=ask("select batch_id from marts.ledger").item(),
         policy_digest=settings.digest(),
     )
+
+
+def read_portfolio(ask: Ask, pools: Sequence[Pool], at: datetime) -> list[Commitment]:
+    """What was held or queued at an instant, as the published file knows it now; raises what ``price_book.portfolio`` raises."""
+    commitments = ask(f"select {', '.join(COMMITMENT_SCHEMA)} from staged.commitment")
+    return portfolio(commitments, _prices(ask), pools, at)
+
+
+def _prices(ask: Ask) -> pl.DataFrame:
+    return ask(f"select {', '.join(PRICE_SCHEMA)} from core.offer")
 
 
 def _length(time: timedelta) -> str:

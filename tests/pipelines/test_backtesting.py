@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
 
 from models.errors import UsageError
 from pipelines.backtesting import backtest_ledger
 from pipelines.plan_settings import read_plan_settings
 from tests.ledgers import at
-from tests.plans import SEEN, ledger, write_plan
+from tests.plans import SEEN, commitment, ledger, write_plan
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from models.procurement.backtest import Backtest
     from pipelines.settings import Settings
 
@@ -58,6 +62,15 @@ def test_costs_are_those_of_the_hours_that_came(weekly: Backtest) -> None:
     assert paid["on_demand_only"] == 3 * (held + (week - 2 * 168) * 10) * 10**6
     spot, rest = 0.8 * 8 * 60, 0.2 * 8 * 60
     assert paid["hindsight"] == pytest.approx(3e6 * (held + 2 * 4 * 168 + spot * 3 / 0.85 + rest * 10))
+
+
+def test_what_has_ended_since_was_held_in_the_folds_before(tmp_path: Path) -> None:
+    """2 more GPUs at 5 an hour until the 22nd, paid upfront beside: then nothing need be reserved in the first of three weeks."""
+    ended = commitment("r-2", ends_at=at(22, month=10), upfront_amount=Decimal(1_000), starts_at=at(15, month=10))
+    folds = backtested(ledger(tmp_path, ended)).folds
+    first, *later = folds.filter(pl.col("policy") == "on_demand_only")["cost_micros"].to_list()
+    assert later == [(2 * 5 * 168 + (2 * 168 + 8 * 60) * 10) * 10**6] * 2
+    assert first == (4 * 5 * 168 + 8 * 60 * 10) * 10**6
 
 
 def test_what_is_looked_back_on_is_what_is_tested(books: Settings) -> None:
