@@ -50,7 +50,7 @@ def cliffs(
 
 def caps(recent_gpus: Mapping[str, float]) -> list[str]:
     """That no more is committed than was wanted lately, in words; nothing where no pool is capped."""
-    said = ", ".join(f"{name} {most:,.4g}" for name, most in sorted(recent_gpus.items()))
+    said = ", ".join(f"{name} {most:,.1f}" for name, most in sorted(recent_gpus.items()))
     return [f"no more GPUs are committed than were wanted at once in the last days: {said}"] if said else []
 
 

@@ -131,10 +131,10 @@ class Shop:
     def cheapest(self) -> list[int | None]:
         """For each pool, the column with the least price per GPU-hour; None where none is below on-demand.
 
-        Only what serves from the first hour on: within a fold nothing else can be waited for.
+        Only what serves in all hours of the fold: nothing is waited for, and a block that ends within it is not renewed.
         """
         problem = self.compiled.problem
-        ready = problem.column_supply[:, 0] > 0 if len(problem.column_supply) else np.zeros(0, dtype=bool)
+        ready = (problem.column_supply > 0).all(axis=1)
         price = np.where(ready[:, None], self.price_per_hour[:, None] * self.consumption, np.inf)
         otherwise = np.minimum(problem.on_demand_price[0, 0], problem.shortfall_price)
         found: list[int | None] = []

@@ -43,5 +43,5 @@ def test_a_commitment_in_money_counts_the_gpus_that_it_pays_for() -> None:
 
 def test_what_caps_the_purchases_is_told() -> None:
     made = plan(demand([50] * 10), [pool()], [on_demand(6), reserved(4)], [], PLAIN, recent_gpus={"h100": 12})
-    assert made.notes == ("no more GPUs are committed than were wanted at once in the last days: h100 12",)
+    assert made.notes == ("no more GPUs are committed than were wanted at once in the last days: h100 12.0",)
     assert not plan(demand([0]), [pool()], [on_demand(6)], [], PLAIN).notes

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.demand import Scenarios
+from models.prices import Instrument
 from models.procurement.baselines import mean_demand
 from models.procurement.fold import (
     Market,
@@ -26,7 +27,7 @@ from models.procurement.fold import (
     without_spot,
 )
 from models.procurement.policy import PlanPolicy
-from tests.markets import AT, DOLLAR, commitment, demand, on_demand, pool, reserved, savings_plan, spot
+from tests.markets import AT, DOLLAR, commitment, demand, offer, on_demand, pool, reserved, savings_plan, spot
 
 if TYPE_CHECKING:
     from models.prices import Commitment, Offer
@@ -109,8 +110,9 @@ def test_the_cheapest_commitment_of_a_pool_may_be_one_in_money() -> None:
     assert store.cheapest()[1] is None, "2.50 for what costs 2 on demand pays for nobody"
 
 
-def test_what_comes_later_is_not_waited_for() -> None:
-    store = shop_of(on_demand(7), reserved(4, lead_seconds=2 * 3_600), reserved(5, 3))
+def test_what_comes_later_is_not_waited_for_and_what_ends_early_is_not_renewed() -> None:
+    brief = offer("block", Instrument.CAPACITY_BLOCK, 1, term_seconds=2 * 3_600)
+    store = shop_of(on_demand(7), reserved(4, lead_seconds=2 * 3_600), reserved(5, 3), brief)
     assert [one.offer_id for one in store.cheapest_offers()] == ["on_demand", "reserved_3y"]
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from models.errors import UsageError
 from models.prices import YEAR_SECONDS, Instrument
-from models.procurement.plan import NOTHING_NEW, ON_DEMAND_ONLY, PlanLine, plan, tail_mean
+from models.procurement.plan import NOTHING_NEW, ON_DEMAND_ONLY, Plan, PlanLine, plan, tail_mean
 from models.procurement.policy import PlanPolicy
 from tests.markets import AT, DOLLAR, commitment, demand, offer, on_demand, pool, reserved, savings_plan, spot
 
@@ -135,6 +135,54 @@ def test_what_was_bought_since_is_not_bought_again(recent: dict[str, float] | No
 def test_no_demand_buys_nothing_and_costs_nothing() -> None:
     made = plan(demand([0] * 100), [pool()], [on_demand(6), reserved(4)], [], PLAIN)
     assert (made.lines, made.expected_cost_micros) == ((), 0)
+
+
+def added_up(made: Plan, wanted: Scenarios, held: Commitment, policy: PlanPolicy) -> float:
+    """Expected cost of a plan of on-demand at 6 (12 GPUs at most), spot at 3 a useful hour, and a shortfall at 18, by hand."""
+    worth = [(1 + policy.discount_ratio) ** (-hour / YEAR) for hour in range(3 * YEAR)]
+    share, hours = policy.spot_share_ratio["deferrable"], wanted.total().shape[1]
+    total, gpus = 0.0, np.zeros(hours)
+    for line in made.lines:
+        start = round((line.starts_at - AT).total_seconds() / 3_600) + line.offer.lead_seconds // 3_600
+        end = round((line.ends_at - AT).total_seconds() / 3_600)
+        gpus[start : min(end, hours)] += line.gpus or 0
+        counted = sum(worth[start : min(end, hours)]) + (1 - policy.later_use_ratio) * sum(worth[hours:end])
+        paid_at_once = worth[start - line.offer.lead_seconds // 3_600] / sum(worth[start:end])
+        hourly = line.offer.micros_per_gpu_hour["h100"] + line.offer.upfront_micros_per_gpu * paid_at_once
+        total += (line.gpus or 0) * hourly / DOLLAR * counted
+    ends = round((held.ends_at - AT).total_seconds() / 3_600)
+    gpus[:ends] += held.gpus or 0
+    total += 4 * (held.gpus or 0) * sum(worth[:ends])
+    for chance, scenario in zip(wanted.probability, wanted.gpus["deferrable"], strict=True):
+        for hour, asked in enumerate(scenario[:, 0]):
+            rest = max(0.0, asked - gpus[hour])
+            on_spot = min(rest, share * asked)
+            bought = min(rest - on_spot, 12)
+            cost = 3 * on_spot + 6 * bought + 18 * (rest - on_spot - bought)
+            total += chance * worth[hour] * cost
+    return total
+
+
+def test_the_expected_cost_is_what_a_person_adds_up_hour_by_hour() -> None:
+    rng = np.random.default_rng(11)
+    wanted = replace(
+        demand(rng.integers(5, 40, (3, 1_500)), "deferrable"), probability=np.array([0.6, 0.3, 0.1])
+    )  # fmt: skip
+    held = commitment("held", AT - timedelta(days=9), AT + timedelta(hours=700), gpus=5)
+    offers = [
+        on_demand(6), spot(2.4), reserved(2, 3),
+        reserved(0, 1, upfront_micros_per_gpu=17_000 * DOLLAR),
+        offer("block", Instrument.CAPACITY_BLOCK, 0, term_seconds=14 * 86_400, upfront_micros_per_gpu=1_400 * DOLLAR),
+        offer("contract", Instrument.CONTRACT, 3.2, term_seconds=40 * 86_400, lead_seconds=100 * 3_600),
+    ]  # fmt: skip
+    policy = PlanPolicy(
+        later_use_ratio=0.9, spot_goodput_ratio=0.8, spot_share_ratio={"deferrable": 0.3}, on_demand_gpus={"h100": 12.0},
+        start_months=(0, 1),
+    )  # fmt: skip
+    made = plan(wanted, [pool()], offers, [held], policy)
+    assert len({one.offer.offer_id for one in made.lines}) > 1
+    assert made.expected_cost_micros / DOLLAR == pytest.approx(added_up(made, wanted, held, policy), rel=1e-9)
+    assert made.bound_cost_micros <= made.objective_cost_micros == pytest.approx(made.expected_cost_micros, abs=9)
 
 
 def test_a_purchase_is_tried_in_other_worlds() -> None:
