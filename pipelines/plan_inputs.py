@@ -122,7 +122,11 @@ def read_inputs(ask: Ask, settings: PlanSettings, *, at: datetime | None = None)
         policy=settings.plan_policy(),
         recent_gpus=_recent_gpus(history, settings),
         basis=f"demand is drawn from {_length(start_at - since)}, {since:%Y-%m-%d} to {start_at:%Y-%m-%d}",
-        notes=(*_demand_notes(coverage(ask, start=since, end=start_at, pools=origins)), *found.notes),
+        notes=(
+            *_demand_notes(coverage(ask, start=since, end=start_at, pools=origins)),
+            *found.notes,
+            *_alike(ask, start_at),
+        ),
         log_batch_id=ask("select batch_id from marts.ledger").item(),
         policy_digest=settings.digest(),
     )
@@ -132,6 +136,21 @@ def read_portfolio(ask: Ask, pools: Sequence[Pool], at: datetime) -> list[Commit
     """What was held or queued at an instant, as the published file knows it now; raises what ``price_book.portfolio`` raises."""
     commitments = ask(f"select {', '.join(COMMITMENT_SCHEMA)} from staged.commitment")
     return portfolio(commitments, _prices(ask), pools, at)
+
+
+def _alike(ask: Ask, at: datetime) -> list[str]:
+    """Commitments of one offer that begin and end on the same days, and have not ended: bought twice, or recorded twice."""
+    found = ask(
+        "select offer_id, list_sort(list(commitment_id)) as commitments from staged.commitment "
+        f"where state <> 'cancelled' and offer_id is not null and ends_at > timestamptz '{at.isoformat()}' "
+        "group by offer_id, region, zone, gpu_model, cast(starts_at as date), cast(ends_at as date) "
+        "having count(*) > 1 order by 1, 2"
+    )
+    return [
+        f"{', '.join(names)}: commitments of one offer, {offer_id}, begin and end together: if they are one purchase recorded "
+        "twice, record the surplus as cancelled, or it counts twice"
+        for offer_id, names in found.rows()
+    ]
 
 
 def _prices(ask: Ask) -> pl.DataFrame:

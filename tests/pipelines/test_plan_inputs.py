@@ -50,7 +50,11 @@ def fuller(tmp_path_factory: pytest.TempPathFactory) -> Settings:
         *in_cluster("fuji", node("f1", 2, MODEL, start=FIRST)),
         price("early", "on_demand", "12", observed_at=at(2, month=10)),
         price("yen", "on_demand", "100", currency="JPY"),
-        commitment("r-2", starts_at=at(1, month=12), state="queued"),
+        commitment("r-3", starts_at=at(1, month=12), state="queued", offer_id="reserved"),
+        commitment("r-2", starts_at=at(1, 9, month=12), state="queued", offer_id="reserved"),
+        commitment("r-4", starts_at=at(1, month=12), state="cancelled", offer_id="reserved"),
+        commitment("r-5", ends_at=CAME, offer_id="reserved"),
+        commitment("r-6", ends_at=CAME, offer_id="reserved"),
     )
 
 
@@ -103,7 +107,13 @@ def test_prices_and_commitments_are_those_in_force_then(fuller: Settings) -> Non
     """The prices of 20 October are not known on the 19th; what is queued for December is."""
     found = inputs(fuller, at(19, month=10))
     assert [one.offer_id for one in found.offers] == ["early"]
-    assert [(one.commitment_id, one.is_queued) for one in found.portfolio] == [("r-1", False), ("r-2", True)]
+    assert [(one.commitment_id, one.is_queued) for one in found.portfolio] == [
+        ("r-1", False),
+        ("r-2", True),
+        ("r-3", True),
+        ("r-5", False),
+        ("r-6", False),
+    ]
 
 
 def test_a_stale_price_counts_and_is_warned_of(books: Settings) -> None:
@@ -125,6 +135,10 @@ def test_what_a_reader_must_know_of_the_inputs_is_said(fuller: Settings) -> None
         "20.0% of the GPU-hours wanted are of no workload class, so they count as rigid: set policy workload_class",
         "of 20.0% of the GPU-hours it is not known when they were asked for: what waited in the queue is not in their demand",
         "yen: left out, its price is not known in the reporting currency: ingest the exchange rate",
+        (
+            "r-2, r-3: commitments of one offer, reserved, begin and end together: if they are one purchase recorded twice, record "
+            "the surplus as cancelled, or it counts twice"
+        ),
     )
 
 
