@@ -26,7 +26,7 @@ from models.procurement.columns import (
     step_of,
     supply_of,
 )
-from models.procurement.limits import limits, recent_limits, tightened
+from models.procurement.limits import inference_floors, limits, recent_limits, tightened
 from models.procurement.problem import Problem
 from models.units import SECONDS_PER_HOUR
 
@@ -88,17 +88,16 @@ def compile_problem(  # noqa: PLR0913 - as many things bear on a purchase
     _check_names(names, known, policy)
     hours = next(iter(scenarios.gpus.values())).shape[1]
     demand = scenarios.total()
-    prices = _prices(offers, names, demand, policy)
     columns, notes = columns_of(offers, names, hours, policy)
     columns = [one for one in columns if _has_demand(one, names, demand)]
     periods = _periods(columns, portfolio, scenarios, hours)
     supplied = _supplied(columns, portfolio, scenarios, periods)
+    step = np.array([step_of(one, known, policy) for one in columns])
+    floors = inference_floors(scenarios, pools, portfolio, policy, periods)
     bound, column_high = tightened(
         (
-            *limits(columns, scenarios, pools, portfolio, policy, periods),
-            *recent_limits(
-                columns, names, supplied.held, supplied.held_budget, supplied.budget_rate, periods, recent_gpus or {}
-            ),
+            *limits(columns, scenarios, floors, portfolio, policy, periods),
+            *recent_limits(columns, names, supplied.committed, periods, _in_nodes(floors, step), recent_gpus or {}),
         ),
         len(columns),
     )
@@ -109,12 +108,12 @@ def compile_problem(  # noqa: PLR0913 - as many things bear on a purchase
         hour_weight=discount(policy, np.arange(hours)),
         demand=demand,
         spot_limit=_spot_limit(scenarios, policy),
-        **asdict(prices),
+        **asdict(_prices(offers, names, demand, policy)),
         **asdict(supplied),
         column_cost=np.array([cost_of(one, hours, policy) for one in columns]),
         column_pool=np.array([-1 if one.in_budget else names.index(one.pools[0]) for one in columns], dtype=np.int64),
         column_supply=supply_of(columns, periods).reshape(len(columns), len(periods) - 1),
-        column_step=np.array([step_of(one, known, policy) for one in columns]),
+        column_step=step,
         column_high=column_high,
         limits=bound,
         fixed_cost=sum(fixed_cost(one, scenarios, hours, policy) for one in portfolio),
@@ -160,6 +159,11 @@ class _Supplied:
     budget_rate: Floats
     column_budget: Integers
 
+    @property
+    def committed(self) -> tuple[Floats, Floats, Floats]:
+        """GPUs and budgets held, and what a GPU-hour consumes of a budget."""
+        return self.held, self.held_budget, self.budget_rate
+
 
 def _supplied(
     columns: Sequence[Column], portfolio: Sequence[Commitment], scenarios: Scenarios, periods: Integers
@@ -174,6 +178,11 @@ def _supplied(
         budget_rate=np.array([one.rates for one in budgets]).reshape(len(budgets), len(names)),
         column_budget=np.array(own, dtype=np.int64),
     )
+
+
+def _in_nodes(floors: Floats, step: Floats) -> Floats:
+    """What may be bought to reach the floors: one node more than they need."""
+    return np.where(floors > 0, floors + step.max(initial=0), 0)
 
 
 def _check_names(names: Sequence[str], known: dict[str, Pool], policy: PlanPolicy) -> None:

@@ -134,7 +134,7 @@ class Shop:
         Only what serves in all hours of the fold: nothing is waited for, and a block that ends within it is not renewed.
         """
         problem = self.compiled.problem
-        ready = (problem.column_supply > 0).all(axis=1)
+        ready = np.asarray((problem.column_supply > 0).all(axis=1))
         price = np.where(ready[:, None], self.price_per_hour[:, None] * self.consumption, np.inf)
         otherwise = np.minimum(problem.on_demand_price[0, 0], problem.shortfall_price)
         found: list[int | None] = []

@@ -32,7 +32,7 @@ MONTHS_PER_QUARTER = 3
 def limits(  # noqa: PLR0913, PLR0917 - as many things bear on them
     columns: Sequence[Column],
     scenarios: Scenarios,
-    pools: Sequence[Pool],
+    floors: Floats,
     portfolio: Sequence[Commitment],
     policy: PlanPolicy,
     periods: Integers,
@@ -42,7 +42,7 @@ def limits(  # noqa: PLR0913, PLR0917 - as many things bear on them
     Args:
       columns: What may be bought (J).
       scenarios: Demand.
-      pools: What is known of each pool.
+      floors: Capacity to buy for inference (M, P), of ``inference_floors``.
       portfolio: What is held already.
       policy: The organisation's policy.
       periods: First hour of each period and the horizon's end (M + 1).
@@ -50,7 +50,7 @@ def limits(  # noqa: PLR0913, PLR0917 - as many things bear on them
     Raises:
       UsageError: The ladder allows no purchase in as few quarters as purchases may start in.
     """
-    found = list(_inference(columns, scenarios, pools, portfolio, policy, periods))
+    found = list(_inference(columns, scenarios.pools, floors, periods))
     if policy.power_cap_watts is not None:
         watts = [one.offer.power_watts_per_gpu * policy.power_usage_effectiveness for one in columns]
         found.append(_at_most("power of owned GPUs", watts, policy.power_cap_watts, "watts"))
@@ -71,20 +71,26 @@ def _at_most(name: str, weights: Sequence[float] | Floats, high: float, unit: st
     return Limit(name=name, weights=np.array(weights, dtype=np.float64), low=-np.inf, high=high, unit=unit)
 
 
-def _inference(  # noqa: PLR0913, PLR0917 - as many things bear on them
-    columns: Sequence[Column],
-    scenarios: Scenarios,
-    pools: Sequence[Pool],
-    portfolio: Sequence[Commitment],
-    policy: PlanPolicy,
-    periods: Integers,
-) -> Iterator[Limit]:
-    """For each pool and period: capacity held ready is at least the quantile of inference demand, plus spare nodes."""
+def inference_floors(
+    scenarios: Scenarios, pools: Sequence[Pool], portfolio: Sequence[Commitment], policy: PlanPolicy, periods: Integers
+) -> Floats:
+    """GPUs to buy so that inference fits on capacity held ready, by period and pool (M, P); 0 where none is needed.
+
+    Capacity held ready is to be at least the quantile of inference demand, plus spare nodes.
+
+    Args:
+      scenarios: Demand.
+      pools: What is known of each pool.
+      portfolio: What is held already.
+      policy: The availability asked for, and the spare nodes.
+      periods: First hour of each period and the horizon's end (M + 1).
+    """
+    floors = np.zeros((len(periods) - 1, len(scenarios.pools)))
     wanted = scenarios.gpus.get("inference")
     if policy.inference_availability_ratio is None or wanted is None:
-        return
+        return floors
     node_gpus = {pool.name: pool.node_gpus for pool in pools}
-    for start, end in pairwise(periods.tolist()):
+    for number, (start, end) in enumerate(pairwise(periods.tolist())):
         for place, name in enumerate(scenarios.pools):
             hours = wanted[:, start:end, place]
             if not hours.any():
@@ -92,6 +98,16 @@ def _inference(  # noqa: PLR0913, PLR0917 - as many things bear on them
             needed = _quantile(hours, scenarios.probability, policy.inference_availability_ratio)
             needed += policy.inference_spare_nodes * node_gpus[name]
             ready = sum(_ready(one, name, scenarios, start) for one in portfolio)
+            floors[number, place] = max(0.0, needed - ready)
+    return floors
+
+
+def _inference(columns: Sequence[Column], names: Sequence[str], floors: Floats, periods: Integers) -> Iterator[Limit]:
+    """For each pool and period in which capacity must be held ready: what is bought of it."""
+    for number, (start, end) in enumerate(pairwise(periods.tolist())):
+        for place, name in enumerate(names):
+            if not floors[number, place]:
+                continue
             weights = [
                 float(
                     one.offer.has_capacity
@@ -104,7 +120,7 @@ def _inference(  # noqa: PLR0913, PLR0917 - as many things bear on them
             yield Limit(
                 name=f"capacity held ready for inference in {name}, hours {start:,} to {end:,}",
                 weights=np.array(weights),
-                low=max(0.0, needed - ready),
+                low=float(floors[number, place]),
                 high=np.inf,
                 unit="GPUs",
             )
@@ -179,10 +195,9 @@ def _ladder(columns: Sequence[Column], ratio: float) -> Iterator[Limit]:
 def recent_limits(  # noqa: PLR0913, PLR0917 - as many things bear on them
     columns: Sequence[Column],
     names: Sequence[str],
-    held: Floats,
-    held_budget: Floats,
-    budget_rate: Floats,
+    committed: tuple[Floats, Floats, Floats],
     periods: Integers,
+    floors: Floats,
     recent_gpus: Mapping[str, float],
 ) -> Iterator[Limit]:
     """In no period is more committed than was wanted lately: a history that has ended does not bind the future.
@@ -190,35 +205,37 @@ def recent_limits(  # noqa: PLR0913, PLR0917 - as many things bear on them
     Args:
       columns: What may be bought (J).
       names: Pools (P).
-      held: GPUs held in each period (M, P).
-      held_budget: Budgets held in each period (M, K).
-      budget_rate: What a GPU-hour consumes of a budget (K, P); inf where it does not reach.
+      committed: GPUs held in each period (M, P); budgets held in each period (M, K); what a GPU-hour consumes of a budget
+        (K, P), inf where it does not reach.
       periods: First hour of each period and the horizon's end (M + 1).
+      floors: GPUs that may be bought all the same (M, P): for inference, in whole nodes.
       recent_gpus: Most GPUs wanted lately by pool. A budget is capped where all the pools that it reaches are named, with
         the GPUs held and bought for them beside it, at its rates: a reservation and a plan do not both get the same usage.
     """
+    held, held_budget, budget_rate = committed
     reached = np.isfinite(budget_rate)
     rates = np.where(reached, budget_rate, 0)
     peaks = np.array([recent_gpus.get(name, np.inf) for name in names])
+    allowed = np.maximum(np.maximum(peaks - held, 0), floors)
     of_pool = np.array([[not one.in_budget and one.pools == (name,) for one in columns] for name in names], dtype=bool)
     for number, start in enumerate(periods[:-1].tolist()):
         serving = np.array([one.supply_hour <= start < one.end_hour for one in columns], dtype=bool)
         gpus = (serving & of_pool).astype(np.float64)  # P, J
         for place, name in enumerate(names):
             if np.isfinite(peaks[place]) and gpus[place].any():
-                high = max(0.0, peaks[place] - held[number, place])
+                high = float(allowed[number, place])
                 yield _at_most(f"GPUs of {name} wanted lately, from hour {start:,}", gpus[place], high, "GPUs")
         for budget, pools in enumerate(reached):
             own = _reached(names, pools)
             money = serving & np.array([one.in_budget and set(one.pools) <= own for one in columns], dtype=bool)
-            left = np.where(pools, np.maximum(peaks - held[number], 0), 0)
+            left = np.where(pools, allowed[number], 0)
             within = held_budget[number, (reached <= pools).all(axis=1)].sum()
             weights = money + rates[budget] @ gpus
             if np.isfinite(left).all() and weights.any() and (money.any() or within):
                 yield _at_most(
                     f"commitments that demand wanted lately could use together, from hour {start:,}",
                     weights,
-                    max(0.0, float(rates[budget] @ left - within)),
+                    max(float(rates[budget] @ left - within), float(rates[budget] @ floors[number])),
                     "money",
                 )
 

@@ -207,13 +207,13 @@ def plan(  # noqa: PLR0913 - as many things bear on a purchase
     served = serve(compiled.problem, units, np.ones(compiled.problem.demand.shape[1]))
     lines = _lines(compiled, units, served, scenarios)
     observed = [one.observed_at for one in used]
-    hours = compiled.problem.demand.shape[1]
+    end_at = scenarios.start_at + timedelta(hours=compiled.problem.demand.shape[1])
     dispatch = _dispatch(compiled.problem, served.gpu_hours, served.money)
     held_cost = micros(compiled.problem.fixed_cost)
     expected = sum(one.cost_micros for one in lines) + held_cost + int(dispatch["cost_micros"].sum())
     return Plan(
         start_at=scenarios.start_at,
-        end_at=scenarios.start_at + timedelta(hours=hours),
+        end_at=end_at,
         lines=lines,
         dispatch=dispatch,
         held_cost_micros=held_cost,
@@ -230,11 +230,7 @@ def plan(  # noqa: PLR0913 - as many things bear on a purchase
         prices_until_at=max(observed),
         method=solution.method,
         rounds=solution.rounds,
-        notes=(
-            *compiled.notes,
-            *caps(recent_gpus or {}),
-            *cliffs(lines, portfolio, pools, scenarios.start_at, scenarios.start_at + timedelta(hours=hours)),
-        ),
+        notes=(*compiled.notes, *caps(recent_gpus or {}), *cliffs(lines, portfolio, pools, scenarios.start_at, end_at)),
     )
 
 

@@ -60,6 +60,17 @@ def test_nothing_is_committed_beyond_what_was_wanted_lately() -> None:
     assert not problem.limits
 
 
+@pytest.mark.parametrize("node_gpus", [1, 8])
+def test_capacity_for_inference_is_bought_even_beyond_what_was_wanted_lately(node_gpus: int) -> None:
+    # 42 are always wanted, all by inference; with a spare node 43 or 50 must be ready, in whole nodes 43 or 56.
+    policy = replace(PLAIN, inference_availability_ratio=0.99, whole_nodes=True)
+    offers = [on_demand(6), replace(CONTRACT, node_gpus=node_gpus)]
+    made = plan(
+        demand([42] * 100, "inference"), [pool(node_gpus=node_gpus)], offers, [], policy, recent_gpus={"h100": 42}
+    )
+    assert [one.gpus for one in made.lines] == [{1: 43, 8: 56}[node_gpus]]
+
+
 def test_a_reservation_and_a_savings_plan_together_do_not_exceed_what_was_wanted_lately() -> None:
     # Half of the hours want 8, half 20; both pay from less than half of the hours on, and lately 12 were wanted.
     wanted = demand([8, 20] * 50)
