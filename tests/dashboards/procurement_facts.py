@@ -163,31 +163,44 @@ def interruptions() -> Chunk:
     return chunk((RunInterrupted, ended), (CheckpointSaved, saved))
 
 
-def plan() -> Chunk:
-    window = {"starts_at": START, "ends_at": END}
-    bought = {
-        "line_kind": "purchase",
-        "offer_id": "acme/reserved/1y",
+WINDOW = {"starts_at": START, "ends_at": END}
+BOUGHT = {
+    "line_kind": "purchase",
+    "offer_id": "acme/reserved/1y",
+    "pool": "h100",
+    "gpu_count": 8,
+    "cost_micros": 240_000 * MICROS,
+    "upfront_micros": 0,
+    "committed_micros": 245_280 * MICROS,
+    "break_even_ratio": 0.5,
+    "used_ratio": 0.8,
+    "reason": "the last GPU is used in 80.0% of the hours and pays from 50.0% on",
+}
+LINES = [
+    BOUGHT,
+    {"line_kind": "held", "cost_micros": 100_000 * MICROS, "reason": "falls due"},
+    {
+        "line_kind": "on_demand",
         "pool": "h100",
-        "gpu_count": 8,
-        "cost_micros": 240_000 * MICROS,
-        "upfront_micros": 0,
-        "committed_micros": 245_280 * MICROS,
-        "break_even_ratio": 0.5,
-        "used_ratio": 0.8,
-        "reason": "the last GPU is used in 80.0% of the hours and pays from 50.0% on",
-    }
-    lines = [
-        bought,
-        {"line_kind": "held", "cost_micros": 100_000 * MICROS, "reason": "falls due"},
-        {
-            "line_kind": "on_demand",
-            "pool": "h100",
-            "gpu_hours_quantity": Decimal(10_000),
-            "cost_micros": 70_000 * MICROS,
-            "reason": "nothing cheaper covers",
-        },
-    ]
+        "gpu_hours_quantity": Decimal(10_000),
+        "cost_micros": 70_000 * MICROS,
+        "reason": "nothing cheaper covers",
+    },
+]
+SAVINGS = [
+    ("on_demand_only", 800_000, 390_000, 300_000, 450_000),
+    ("nothing_new", 430_000, 20_000, -5_000, 60_000),
+]
+NOTES = [
+    ("warning", "the price of acme/plan/1y is old"),
+    ("stress", "if demand falls by 30%: 350,000.00 USD with the purchases, 300,000.50 without them"),
+    ("stress", "if all is well: nothing to say"),
+    ("assumption", "discount_ratio 0.08: cost of capital a year"),
+    ("assumption", "spot_goodput_ratio 0.75: useful part of a spot GPU-hour"),
+]
+
+
+def plan() -> Chunk:
     made = {
         "plan_id": PLAN,
         "made_at": datetime(2026, 10, 2, tzinfo=UTC),
@@ -207,22 +220,11 @@ def plan() -> Chunk:
         "prices_from_at": SEEN,
         "prices_until_at": SEEN + timedelta(days=20),
     }
-    savings = [
-        ("on_demand_only", 800_000, 390_000, 300_000, 450_000),
-        ("nothing_new", 430_000, 20_000, -5_000, 60_000),
-    ]
-    notes = [
-        ("warning", "the price of acme/plan/1y is old"),
-        ("stress", "if demand falls by 30%: 350,000.00 USD with the purchases, 300,000.50 without them"),
-        ("stress", "if all is well: nothing to say"),
-        ("assumption", "discount_ratio 0.08: cost of capital a year"),
-        ("assumption", "spot_goodput_ratio 0.75: useful part of a spot GPU-hour"),
-    ]
     return chunk(
         (PlanRecommended, [made]),
         (
             PlanLineRecommended,
-            [{"plan_id": PLAN, "line": number} | window | line for number, line in enumerate(lines, start=1)],
+            [{"plan_id": PLAN, "line": number} | WINDOW | line for number, line in enumerate(LINES, start=1)],
         ),
         (
             PlanSavingEstimated,
@@ -235,14 +237,14 @@ def plan() -> Chunk:
                     "low_micros": low * MICROS,
                     "high_micros": high * MICROS,
                 }
-                for name, cost, saving, low, high in savings
+                for name, cost, saving, low, high in SAVINGS
             ],
         ),
         (
             PlanNoted,
             [
                 {"plan_id": PLAN, "note": number, "note_kind": kind, "text": text}
-                for number, (kind, text) in enumerate(notes, start=1)
+                for number, (kind, text) in enumerate(NOTES, start=1)
             ],
         ),
     )

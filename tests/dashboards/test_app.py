@@ -145,6 +145,6 @@ def test_the_change_tells_what_drives_it_largest_first(published_file: Path) -> 
 
 def test_findings_say_what_to_do_and_keep_rejected_rows(published_file: Path) -> None:
     test = opened("findings", published_file)
-    assert metrics(test) == {"Errors": "0", "Warnings": "6", "Notes": "3"}
+    assert metrics(test) == {"Errors": "0", "Warnings": "6", "Notes": "5"}
     assert any("Add the account to the organisation file" in box.value for box in test.warning)
     assert test.dataframe[-1].value["raw_text"].to_list() == ["17|gpu|Unkown"]
