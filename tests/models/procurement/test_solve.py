@@ -37,6 +37,18 @@ def test_two_plans_over_the_same_pools_fall_back_to_the_whole_program_where_it_f
     assert honest.bound <= found.bound
 
 
+def test_plans_put_together_leave_a_gap_that_rounds_with_each_on_its_own_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = random_problem(0, budgets=2, limits=False)
+    exact = whole_program(problem)
+    monkeypatch.setattr(solve, "EXTENSIVE_ROWS", 0)
+    refined = solve.solve(problem)
+    monkeypatch.setattr(solve, "_refined", lambda _problem, found: found)
+    coarse = solve.solve(problem)
+    assert coarse.bound < refined.bound <= exact.bound * (1 + 1e-7)
+    assert refined.gap_ratio < coarse.gap_ratio / 2
+    assert refined.cost <= coarse.cost
+
+
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=20, deadline=None)
 def test_order_statistics_and_cuts_agree(seed: int) -> None:
