@@ -51,6 +51,7 @@ def limits(  # noqa: PLR0913, PLR0917 - as many things bear on them
       UsageError: The ladder allows no purchase in as few quarters as purchases may start in.
     """
     found = list(_inference(columns, scenarios.pools, floors, periods))
+    found += _without_capacity(columns, scenarios, portfolio, policy, periods)
     if policy.power_cap_watts is not None:
         watts = [one.offer.power_watts_per_gpu * policy.power_usage_effectiveness for one in columns]
         found.append(_at_most("power of owned GPUs", watts, policy.power_cap_watts, "watts"))
@@ -97,7 +98,7 @@ def inference_floors(
                 continue
             needed = _quantile(hours, scenarios.probability, policy.inference_availability_ratio)
             needed += policy.inference_spare_nodes * node_gpus[name]
-            ready = sum(_ready(one, name, scenarios, start) for one in portfolio)
+            ready = sum(_serving(one, name, scenarios, start) for one in portfolio if one.has_capacity)
             floors[number, place] = max(0.0, needed - ready)
     return floors
 
@@ -126,6 +127,35 @@ def _inference(columns: Sequence[Column], names: Sequence[str], floors: Floats, 
             )
 
 
+def _without_capacity(
+    columns: Sequence[Column],
+    scenarios: Scenarios,
+    portfolio: Sequence[Commitment],
+    policy: PlanPolicy,
+    periods: Integers,
+) -> Iterator[Limit]:
+    """Of GPUs that only have a price (regional reservations, committed use), no more than can be had on demand."""
+    for start in periods[:-1].tolist():
+        for name, most in policy.on_demand_gpus.items():
+            weights = [
+                float(
+                    not one.offer.has_capacity
+                    and not one.in_budget
+                    and one.pools == (name,)
+                    and one.supply_hour <= start < one.end_hour
+                )
+                for one in columns
+            ]
+            if any(weights):
+                held = sum(_serving(one, name, scenarios, start) for one in portfolio if not one.has_capacity)
+                yield _at_most(
+                    f"GPUs of {name} that hold no capacity, of those that can be had on demand, from hour {start:,}",
+                    weights,
+                    max(0.0, most - held),
+                    "GPUs",
+                )
+
+
 def _quantile(hours: Floats, probability: Floats, ratio: float) -> float:
     """Least number of GPUs that is enough in at least ``ratio`` of the hours, scenarios (S, T) weighted."""
     weights = np.broadcast_to(probability[:, None], hours.shape).ravel()
@@ -135,11 +165,11 @@ def _quantile(hours: Floats, probability: Floats, ratio: float) -> float:
     return float(values[order][min(int(np.searchsorted(reached, ratio - 1e-12)), len(values) - 1)])
 
 
-def _ready(held: Commitment, pool: str, scenarios: Scenarios, hour: int) -> int:
-    """GPUs of a commitment that stand ready for a pool in an hour."""
+def _serving(held: Commitment, pool: str, scenarios: Scenarios, hour: int) -> int:
+    """GPUs that a commitment covers for a pool alone in an hour."""
     seconds = hour * SECONDS_PER_HOUR
     start, end = ((one - scenarios.start_at).total_seconds() for one in (held.starts_at, held.ends_at))
-    return held.gpus or 0 if held.has_capacity and held.pools == (pool,) and start <= seconds < end else 0
+    return held.gpus or 0 if held.pools == (pool,) and start <= seconds < end else 0
 
 
 def _spent_within(column: Column, hours: int) -> float:

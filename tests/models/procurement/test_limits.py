@@ -71,6 +71,17 @@ def test_capacity_for_inference_is_bought_even_beyond_what_was_wanted_lately(nod
     assert [one.gpus for one in made.lines] == [{1: 43, 8: 56}[node_gpus]]
 
 
+def test_a_price_without_capacity_covers_no_more_than_can_be_had() -> None:
+    # 40 are wanted always and 10 can be had at once: a regional reservation of more would be paid for and not be there.
+    policy = replace(PLAIN, on_demand_gpus={"h100": 10})
+    held = commitment("held", AT - timedelta(days=1), AT + timedelta(hours=50), gpus=4)
+    problem = compile_problem(demand([40] * 100), [pool()], [on_demand(6), reserved(4)], [held], policy).problem
+    assert problem.column_high.tolist() == [6]
+    zonal = replace(reserved(4), has_capacity=True)
+    problem = compile_problem(demand([40] * 100), [pool()], [on_demand(6), zonal], [held], policy).problem
+    assert problem.column_high.tolist() == [np.inf]
+
+
 def test_a_reservation_and_a_savings_plan_together_do_not_exceed_what_was_wanted_lately() -> None:
     # Half of the hours want 8, half 20; both pay from less than half of the hours on, and lately 12 were wanted.
     wanted = demand([8, 20] * 50)
