@@ -5,8 +5,8 @@ Pure functions: pages ask and show, models compute. Does not belong here: charts
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +14,11 @@ import polars as pl
 
 from dashboards import words
 from models.prices import Instrument, Pool
-from models.procurement.policy import PlanPolicy
+from models.procurement.policy import PlanPolicy, setting_name
 from models.units import MICROS_PER_UNIT, SECONDS_PER_HOUR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
 
     from models.procurement.curve import Line
 
@@ -26,19 +26,17 @@ CERTAIN = np.ones(1)
 """Probability of a history: the one thing that happened."""
 
 ELSEWHERE = ("contract", "owned")
-_STATED = re.compile(
-    r"(discount_ratio|spot_goodput_ratio|power_usage_effectiveness|energy_micros_per_kwh) ([\d.e+-]+):"
-)
+PRICED_BY = ("discount_ratio", "spot_goodput_ratio", "power_usage_effectiveness", "energy_micros_per_kwh")
+"""Fields of a plan's policy that prices of capacity depend on."""
 
 
-def stated_policy(assumptions: Iterable[str]) -> PlanPolicy:
-    """The policy of a plan, as far as prices of capacity depend on it, from the assumptions that it printed."""
-    numbers: dict[str, Any] = {
-        found[1]: float(found[2]) for one in assumptions if (found := _STATED.match(one)) is not None
+def stated_policy(assumptions: Mapping[str, str]) -> PlanPolicy:
+    """The policy of a plan, as far as prices of capacity depend on it, from its assumptions by their key in plan.yaml."""
+    told = {field: assumptions[setting_name(field)] for field in PRICED_BY if setting_name(field) in assumptions}
+    values: dict[str, Any] = {
+        field: int(Decimal(value).scaleb(6)) if "_micros" in field else float(value) for field, value in told.items()
     }
-    if "energy_micros_per_kwh" in numbers:
-        numbers["energy_micros_per_kwh"] = int(numbers["energy_micros_per_kwh"])
-    return replace(PlanPolicy(), **numbers)
+    return replace(PlanPolicy(), **values)
 
 
 def pools(prices: pl.DataFrame, gpu_model: str) -> list[Pool]:

@@ -52,7 +52,7 @@ INSTRUMENTS: dict[str, str] = {
 
 BASELINES: dict[str, tuple[str, str]] = {
     "nothing_new": ("buying nothing new", "what is held and queued already, spot as in the plan, and nothing new"),
-    "on_demand_only": (
+    "all_on_demand": (
         "on demand only",
         "every GPU-hour at the on-demand price, without any commitment and without spot",
     ),

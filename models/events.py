@@ -42,6 +42,7 @@ from models.procurement_events import (
     PlanNoted,
     PlanRecommended,
     PlanSavingEstimated,
+    PlanStressEstimated,
     PriceObserved,
     RunInterrupted,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "PlanNoted",
     "PlanRecommended",
     "PlanSavingEstimated",
+    "PlanStressEstimated",
     "PolicySet",
     "PostingMade",
     "PriceObserved",
@@ -101,6 +103,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     PlanSavingEstimated,
     PlanLineRecommended,
     PlanNoted,
+    PlanStressEstimated,
 )
 """All event types. A new one goes to the end: a log that has the last one's table has all (``pipelines/lake.py``)."""
 

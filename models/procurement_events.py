@@ -190,7 +190,7 @@ class PlanSavingEstimated(Event):
     """What a plan saves against one named baseline, with its spread over the demand scenarios."""
 
     plan_id: Text = _key("as in plan_recommended")
-    baseline: Text = _key("what the plan is compared with, such as on_demand_only")
+    baseline: Text = _key("what the plan is compared with, such as nothing_new")
     baseline_cost_micros: Micros | None = _col("expected cost of the baseline; NULL where it has no price")
     saving_micros: Micros | None = _col("expected saving; negative where the plan costs more")
     low_micros: Micros | None = _col("5th percentile of the saving over the scenarios")
@@ -199,9 +199,21 @@ class PlanSavingEstimated(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class PlanNoted(Event):
-    """What a reader of a plan must know: an assumption, a warning, or what the purchases would cost in another world."""
+    """What a reader of a plan must know: a warning, or an assumption with its value."""
 
     plan_id: Text = _key("as in plan_recommended")
     note: Ordinal = _key("position, counted from 1")
-    note_kind: Text = _col("assumption, warning or stress")
+    note_kind: Text = _col("warning or assumption")
+    setting: Text | None = _col("of an assumption: key in plan.yaml, where it has one")
+    value: Text | None = _col("of an assumption: value of that key")
     text: Text = _col("in words")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanStressEstimated(Event):
+    """What a plan's purchases would cost in another world: other prices, less demand, no spot."""
+
+    plan_id: Text = _key("as in plan_recommended")
+    world: Text = _key("what happens, in words")
+    cost_micros: Micros = _col("expected cost then, with the purchases")
+    without_micros: Micros = _col("expected cost then, had nothing been bought")

@@ -62,8 +62,10 @@ def plan(
             for line in tables.heading(planned, currency):
                 tell(line)
             rows(tables.lines_frame(planned), shape, lambda _rows: tables.lines_table(planned))
-            for kind, text in planned.notes(currency):
-                tell(f"{kind}: {text}")
+            tell()
+            rows(tables.stresses_frame(planned), shape, tables.stresses_table)
+            for note in planned.notes():
+                tell(f"{note.note_kind}: {note}")
     if record:
         is_new = planning.record(Settings.of_existing_ledger(), planned, on_wait=say)
         say("recorded; gpuledger build and gpuledger publish show it" if is_new else "the log holds this plan already")

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from models.errors import GpuLedgerError, UsageError
 from models.gpus import canonical_model
 from models.prices import HOURS_PER_MONTH, Pool
-from models.procurement.policy import PlanPolicy
+from models.procurement.policy import PlanPolicy, setting_name
 from models.scenarios import Growth, Migration, Outlook, Ramp
 from pipelines.demand import Origin
 
@@ -106,11 +106,6 @@ class PriceSettings(_Strict):
     without: tuple[str, ...] = ()
 
 
-def _asked(name: str) -> str:
-    """Name of a policy's field in the file, where money is an amount of the reporting currency, not micros."""
-    return name.replace("_micros", "_amount")
-
-
 def _policy_model() -> type[BaseModel]:
     """The policy's fields as pydantic checks them; their ranges are ``PlanPolicy``'s own."""
     hints = get_type_hints(PlanPolicy)
@@ -118,11 +113,11 @@ def _policy_model() -> type[BaseModel]:
     defaults: dict[str, Any] = {}
     for one in fields(PlanPolicy):
         kind, value = hints[one.name], getattr(plain, one.name)
-        if _asked(one.name) != one.name:
+        if setting_name(one.name) != one.name:
             amount = Annotated[Decimal, Field(ge=0)]
             kind = amount | None if kind == int | None else amount
             value = None if value is None else Decimal(value).scaleb(-6)
-        defaults[_asked(one.name)] = (kind, value)
+        defaults[setting_name(one.name)] = (kind, value)
     made: type[BaseModel] = create_model("PolicySettings", __base__=_Strict, **defaults)
     return made
 
@@ -140,7 +135,7 @@ class PlanSettings(_Strict):
 
     def plan_policy(self) -> PlanPolicy:
         """The policy as the planner reads it."""
-        given: dict[str, Any] = {one.name: getattr(self.policy, _asked(one.name)) for one in fields(PlanPolicy)}
+        given: dict[str, Any] = {one.name: getattr(self.policy, setting_name(one.name)) for one in fields(PlanPolicy)}
         money = {name: round(value.scaleb(6)) for name, value in given.items() if isinstance(value, Decimal)}
         return PlanPolicy(**(given | money))
 

@@ -14,7 +14,7 @@ from models.events import PlanLineRecommended, polars_schema
 from models.procurement.backtest import POLICIES
 from models.procurement.plan import BASELINES
 from models.units import format_hours, format_money, format_share, money
-from pipelines.planning import plan_lines
+from pipelines.planning import Note, plan_lines
 from pipelines.terminal import grid
 
 if TYPE_CHECKING:
@@ -144,7 +144,8 @@ def as_object(planned: Planned, currency: str) -> dict[str, Any]:
         "prices_until_at": made.prices_until_at,
         "lines": lines_frame(planned).to_dicts(),
         "savings": savings_frame(planned).to_dicts(),
-        "notes": [{"kind": kind, "text": text} for kind, text in planned.notes(currency)],
+        "stresses": stresses_frame(planned).to_dicts(),
+        "notes": [note._asdict() for note in planned.notes()],
     }
 
 
@@ -166,11 +167,44 @@ def savings_frame(planned: Planned) -> pl.DataFrame:
     return pl.DataFrame(rows, schema_overrides=decimals)
 
 
+def stresses_frame(planned: Planned) -> pl.DataFrame:
+    """What the purchases would cost in other worlds, and what they would save or lose there."""
+    rows = [
+        {
+            "world": one.name,
+            "cost": money(one.cost_micros),
+            "without": money(one.without_micros),
+            "saving": money(-one.loss_micros),
+        }
+        for one in planned.plan.stresses
+    ]
+    schema: dict[str, Any] = {"world": pl.String, **dict.fromkeys(("cost", "without", "saving"), pl.Decimal(38, 6))}
+    return pl.DataFrame(rows, schema=schema)
+
+
+def stresses_table(stresses: pl.DataFrame) -> Table:
+    """The same for people."""
+    columns = [
+        ("If …", False),
+        ("With the purchases", True),
+        ("Had nothing been bought", True),
+        ("Saved by them", True),
+    ]
+    body = [[row[0], *map(format_money, row[1:])] for row in stresses.iter_rows()]
+    return grid(columns, body)
+
+
 def plan_sheets(planned: Planned, currency: str) -> dict[str, pl.DataFrame]:
     """The plan as sheets of a workbook."""
-    notes = pl.DataFrame(planned.notes(currency), schema=["kind", "note"], orient="row")
+    notes = pl.DataFrame(planned.notes(), schema=dict.fromkeys(Note._fields, pl.String), orient="row")
     head = pl.DataFrame({f"Plan, all amounts in {currency}": heading(planned, currency)})
-    return {"Plan": head, "Lines": lines_frame(planned), "Savings": savings_frame(planned), "Notes": notes}
+    return {
+        "Plan": head,
+        "Lines": lines_frame(planned),
+        "Savings": savings_frame(planned),
+        "Other worlds": stresses_frame(planned),
+        "Notes": notes,
+    }
 
 
 def backtest_table(tested: Backtest) -> Table:

@@ -10,14 +10,20 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from models.events import PlanLineRecommended, PlanNoted, PlanRecommended, PlanSavingEstimated, polars_schema
+from models.events import (
+    PlanLineRecommended,
+    PlanNoted,
+    PlanRecommended,
+    PlanSavingEstimated,
+    PlanStressEstimated,
+    polars_schema,
+)
 from models.procurement.plan import Plan, plan
 from models.procurement.policy import assumptions
-from models.units import format_money, money
 from pipelines.lake import Lake
 from pipelines.plan_inputs import Inputs, read_inputs
 from pipelines.publish import query
@@ -31,6 +37,19 @@ if TYPE_CHECKING:
 
 SOURCE = "plan"
 """Source of the batches that hold plans."""
+
+
+class Note(NamedTuple):
+    """A warning, or an assumption: in words, and for a key of plan.yaml with its value."""
+
+    note_kind: str
+    text: str
+    setting: str | None = None
+    value: str | None = None
+
+    def __str__(self) -> str:
+        """As a line."""
+        return self.text if self.setting is None else f"{self.setting} {self.value}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,21 +66,11 @@ class Planned:
     inputs: Inputs
     plan: Plan
 
-    def notes(self, currency: str) -> list[tuple[str, str]]:
-        """All that a reader must know, as (kind, text): warnings, other worlds, assumptions."""
-        warned = [("warning", text) for text in (*self.inputs.notes, *self.plan.notes)]
-        worlds = [
-            (
-                "stress",
-                (
-                    f"if {one.name}: {format_money(money(one.cost_micros))} {currency} with the purchases, "
-                    f"{format_money(money(one.without_micros))} without them"
-                ),
-            )
-            for one in self.plan.stresses
-        ]
-        assumed = [("assumption", f"{name} {value}: {doc}") for name, value, doc in assumptions(self.inputs.policy)]
-        return [*warned, *worlds, ("assumption", self.inputs.basis), *assumed]
+    def notes(self) -> list[Note]:
+        """All that a reader must know: warnings, then what is assumed."""
+        warned = [Note("warning", text) for text in (*self.inputs.notes, *self.plan.notes)]
+        assumed = [Note("assumption", doc, setting, value) for setting, value, doc in assumptions(self.inputs.policy)]
+        return [*warned, Note("assumption", self.inputs.basis), *assumed]
 
 
 def make_plan(inputs: Inputs) -> Planned:
@@ -96,12 +105,12 @@ def record(
         ).fetchone()
         if known is not None:
             return False
-        chunk = as_events(planned, made_at=now().replace(microsecond=0), currency=settings.reporting_currency)
+        chunk = as_events(planned, made_at=now().replace(microsecond=0))
         lake.append(SOURCE, f"plan {planned.plan_id[:12]} from {planned.inputs.at:%Y-%m-%d}", iter([chunk]))
     return True
 
 
-def as_events(planned: Planned, *, made_at: datetime, currency: str) -> Chunk:
+def as_events(planned: Planned, *, made_at: datetime) -> Chunk:
     """A plan as the events that record it; its lines add up to its expected cost."""
     made, inputs = planned.plan, planned.inputs
     recommended = {
@@ -124,9 +133,18 @@ def as_events(planned: Planned, *, made_at: datetime, currency: str) -> Chunk:
         "prices_until_at": made.prices_until_at,
     }
     savings = [{"plan_id": planned.plan_id, **asdict(one)} for one in made.savings]
+    stresses = [
+        {
+            "plan_id": planned.plan_id,
+            "world": one.name,
+            "cost_micros": one.cost_micros,
+            "without_micros": one.without_micros,
+        }
+        for one in made.stresses
+    ]
     notes = [
-        {"plan_id": planned.plan_id, "note": number, "note_kind": kind, "text": text}
-        for number, (kind, text) in enumerate(planned.notes(currency), start=1)
+        {"plan_id": planned.plan_id, "note": number, **note._asdict()}
+        for number, note in enumerate(planned.notes(), start=1)
     ]
     lines = [
         {"plan_id": planned.plan_id, "line": number, **line} for number, line in enumerate(plan_lines(made), start=1)
@@ -138,8 +156,9 @@ def as_events(planned: Planned, *, made_at: datetime, currency: str) -> Chunk:
             PlanSavingEstimated: frame(savings, schema=polars_schema(PlanSavingEstimated)),
             PlanLineRecommended: frame(lines, schema=polars_schema(PlanLineRecommended)),
             PlanNoted: frame(notes, schema=polars_schema(PlanNoted)),
+            PlanStressEstimated: frame(stresses, schema=polars_schema(PlanStressEstimated)),
         },
-        rows_read=1 + len(savings) + len(lines) + len(notes),
+        rows_read=1 + len(savings) + len(lines) + len(notes) + len(stresses),
     )
 
 

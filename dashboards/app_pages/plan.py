@@ -53,8 +53,9 @@ def main() -> None:
     _verdict(plan, savings)
     _purchases(chosen)
     notes = query("plan_notes", plan=chosen)
-    assumptions = notes.filter(pl.col("note_kind") == "assumption")["text"].to_list()
-    _picture(plan["horizon_start_at"], procurement.stated_policy(assumptions))
+    assumptions = notes.filter(pl.col("note_kind") == "assumption").select("setting", "value", "text").rows()
+    set_values = {setting: value for setting, value, _ in assumptions if setting}
+    _picture(plan["horizon_start_at"], procurement.stated_policy(set_values))
     _savings(plan, savings)
     _stresses(chosen)
     _lines(plan)
@@ -295,11 +296,12 @@ def _lines(plan: dict[str, Any]) -> None:
     )
 
 
-def _notes(warnings: list[str], assumptions: list[str], plan: dict[str, Any]) -> None:
+def _notes(warnings: list[str], assumptions: list[tuple[str | None, str | None, str]], plan: dict[str, Any]) -> None:
     if warnings:
         st.warning("\n".join(["**Before you sign**", "", *(f"- {one}" for one in warnings)]), icon=":material/warning:")
     with st.expander(f"Assumptions · {len(assumptions)}", icon=":material/tune:"):
-        st.markdown("\n".join(f"- {one}" for one in assumptions) or "None were recorded.")
+        said = (f"`{setting}` **{value}**: {text}" if setting else text for setting, value, text in assumptions)
+        st.markdown("\n".join(f"- {one}" for one in said) or "None were recorded.")
         st.caption(
             f"Plan `{plan['plan_id'][:16]}`, made {words.day(plan['made_at'])} from the log up to batch {plan['log_batch_id']:,}. "
             "`gpuledger plan` with the same log and plan.yaml gives the same plan."

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from models.procurement.problem import Floats, Problem, Solution
     from models.procurement.recourse import Served
 
-ON_DEMAND_ONLY, NOTHING_NEW = "on_demand_only", "nothing_new"
+ALL_ON_DEMAND, NOTHING_NEW = "all_on_demand", "nothing_new"
 BASELINES = {
-    ON_DEMAND_ONLY: "all GPU-hours at the on-demand price, without any commitment and without spot",
+    ALL_ON_DEMAND: "all GPU-hours at the on-demand price, without any commitment and without spot",
     NOTHING_NEW: "what is held and queued already, spot as in the plan, and nothing new",
 }
 """What a saving is measured against, by name."""
@@ -300,7 +300,7 @@ def _dispatch(problem: Problem, gpu_hours: Floats, money: Floats) -> pl.DataFram
 def _savings(problem: Problem, solution: Solution) -> tuple[Saving, ...]:
     nothing = np.zeros(len(problem.column_cost))
     return (
-        _saving(ON_DEMAND_ONLY, on_demand_cost(problem), solution, problem.probability),
+        _saving(ALL_ON_DEMAND, on_demand_cost(problem), solution, problem.probability),
         _saving(NOTHING_NEW, evaluate(problem, nothing).cost + problem.fixed_cost, solution, problem.probability),
     )
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from models.demand import WORKLOAD_CLASSES
 from models.errors import UsageError
+from models.units import money
 
 
 def _said(doc: str, default: Any) -> Any:
@@ -91,6 +92,24 @@ def _is_share(shares: Mapping[str, float]) -> bool:
     return all(name in WORKLOAD_CLASSES and 0 <= share <= 1 for name, share in shares.items())
 
 
+def setting_name(field: str) -> str:
+    """Key in plan.yaml of a field of the policy: people write amounts, not micros.
+
+    >>> setting_name("budget_micros"), setting_name("energy_micros_per_kwh")
+    ('budget_amount', 'energy_amount_per_kwh')
+    """
+    return field.replace("_micros", "_amount")
+
+
 def assumptions(policy: PlanPolicy) -> list[tuple[str, str, str]]:
-    """Every field of the policy as (name, value, meaning), for print and pages."""
-    return [(one.name, str(getattr(policy, one.name)), one.metadata["doc"]) for one in fields(policy)]
+    """Every field of the policy as (key in plan.yaml, value there, meaning), for print and pages."""
+    return [
+        (setting_name(one.name), _as_set(one.name, getattr(policy, one.name)), one.metadata["doc"])
+        for one in fields(policy)
+    ]
+
+
+def _as_set(field: str, value: Any) -> str:
+    if value is None:
+        return "none"
+    return f"{money(value).normalize():f}" if "_micros" in field else str(value)

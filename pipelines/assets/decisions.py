@@ -43,7 +43,7 @@ def recommended_plan(settings: Settings) -> AssetsDefinition:
                 "expected_cost": float(money(made.expected_cost_micros)),
                 "bound_cost": float(money(made.bound_cost_micros)),
                 "horizon": f"{made.start_at:%Y-%m-%d} to {made.end_at:%Y-%m-%d}",
-                "notes": "\n".join(f"{kind}: {text}" for kind, text in planned.notes(settings.reporting_currency)),
+                "notes": "\n".join(f"{one.note_kind}: {one}" for one in planned.notes()),
             }
         )
 

@@ -1,5 +1,5 @@
 -- Warnings and assumptions of a plan, in its order.
-select note_kind, text
+select note_kind, setting, value, text
 from marts.plan_note
-where plan_id = $plan and note_kind <> 'stress'
+where plan_id = $plan
 order by note

@@ -18,6 +18,7 @@ from models.events import (
     PlanNoted,
     PlanRecommended,
     PlanSavingEstimated,
+    PlanStressEstimated,
     PriceObserved,
     RunInterrupted,
     polars_schema,
@@ -188,15 +189,17 @@ LINES = [
     },
 ]
 SAVINGS = [
-    ("on_demand_only", 800_000, 390_000, 300_000, 450_000),
+    ("all_on_demand", 800_000, 390_000, 300_000, 450_000),
     ("nothing_new", 430_000, 20_000, -5_000, 60_000),
 ]
 NOTES = [
-    ("warning", "the price of acme/plan/1y is old"),
-    ("stress", "if demand falls by 30%: 350,000.00 USD with the purchases, 300,000.50 without them"),
-    ("stress", "if all is well: nothing to say"),
-    ("assumption", "discount_ratio 0.08: cost of capital a year"),
-    ("assumption", "spot_goodput_ratio 0.75: useful part of a spot GPU-hour"),
+    ("warning", None, None, "the price of acme/plan/1y is old"),
+    ("assumption", "discount_ratio", "0.08", "cost of capital a year"),
+    ("assumption", "spot_goodput_ratio", "0.75", "useful part of a spot GPU-hour"),
+]
+STRESSES = [
+    ("demand falls by 30%", 350_000_000_000, 300_000_500_000),
+    ("spot cannot be had", 400_000_000_000, 460_000_000_000),
 ]
 
 
@@ -243,8 +246,15 @@ def plan() -> Chunk:
         (
             PlanNoted,
             [
-                {"plan_id": PLAN, "note": number, "note_kind": kind, "text": text}
-                for number, (kind, text) in enumerate(NOTES, start=1)
+                {"plan_id": PLAN, "note": number, "note_kind": kind, "setting": setting, "value": value, "text": text}
+                for number, (kind, setting, value, text) in enumerate(NOTES, start=1)
+            ],
+        ),
+        (
+            PlanStressEstimated,
+            [
+                {"plan_id": PLAN, "world": world, "cost_micros": cost, "without_micros": without}
+                for world, cost, without in STRESSES
             ],
         ),
     )

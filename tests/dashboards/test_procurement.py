@@ -32,11 +32,7 @@ def line(name: str, instrument: Instrument, fixed: float, hourly: float) -> Line
 
 def test_a_policy_is_read_from_what_the_plan_printed_and_the_rest_is_as_usual() -> None:
     found = procurement.stated_policy(
-        [
-            "discount_ratio 0.07: cost of capital",
-            "energy_micros_per_kwh 90000: energy",
-            "budget_micros None: most money",
-        ]
+        {"discount_ratio": "0.07", "energy_amount_per_kwh": "0.09", "budget_amount": "none"}
     )
     assert (found.discount_ratio, found.energy_micros_per_kwh) == (0.07, 90_000)
     assert found.spot_goodput_ratio == PlanPolicy().spot_goodput_ratio

@@ -78,8 +78,8 @@ def test_the_plan_lists_what_to_buy_and_lines_that_add_up(procurement_file: Path
     ]
     assert test.dataframe[-1].value["cost"].sum() == 410_000
     stresses = next(one.value for one in test.dataframe if "world" in one.value)
-    assert stresses["saving"].fillna(0).to_list() == [-49_999.50, 0]
-    assert stresses["world"].to_list() == ["Demand falls by 30%", "If all is well: nothing to say"]
+    assert stresses["saving"].fillna(0).to_list() == [-49_999.50, 60_000]
+    assert stresses["world"].to_list() == ["Demand falls by 30%", "Spot cannot be had"]
 
 
 def test_the_picture_uses_the_prices_and_the_policy_of_the_plan(procurement_file: Path) -> None:

@@ -336,7 +336,18 @@ CREATE TABLE events.plan_noted (
   plan_id VARCHAR NOT NULL,
   note BIGINT NOT NULL,
   note_kind VARCHAR NOT NULL,
+  setting VARCHAR,
+  value VARCHAR,
   text VARCHAR NOT NULL,
+  batch_id BIGINT NOT NULL,
+  version_at TIMESTAMPTZ NOT NULL
+);
+
+CREATE TABLE events.plan_stress_estimated (
+  plan_id VARCHAR NOT NULL,
+  world VARCHAR NOT NULL,
+  cost_micros BIGINT NOT NULL,
+  without_micros BIGINT NOT NULL,
   batch_id BIGINT NOT NULL,
   version_at TIMESTAMPTZ NOT NULL
 );

@@ -103,7 +103,7 @@ def test_the_object_has_the_plans_own_figures(planned: Planned) -> None:
         assert found[name] == Decimal(getattr(made, f"{name}_micros")).scaleb(-6)
     assert sum(line["cost"] for line in found["lines"]) == found["expected_cost"]
     assert [one["baseline"] for one in found["savings"]] == list(BASELINES)
-    assert {one["kind"] for one in found["notes"]} == {"stress", "assumption"}
+    assert {one["note_kind"] for one in found["notes"]} == {"assumption"}
 
 
 def test_no_saving_is_printed_without_its_baseline_its_spread_and_the_prices_dates(planned: Planned) -> None:
@@ -128,7 +128,7 @@ def test_the_saving_is_what_the_baseline_costs_more(planned: Planned) -> None:
 
 def test_a_baseline_without_a_price_saves_nothing_that_is_known() -> None:
     found = make_plan(inputs(reserved(4)))
-    [line] = [one for one in heading(found, "USD") if "on_demand_only" in one]
+    [line] = [one for one in heading(found, "USD") if "all_on_demand" in one]
     assert line.endswith("no price is known for it")
     assert savings_frame(found).row(0)[2:] == (None, None, None, None)
 
@@ -176,9 +176,9 @@ def test_hours_are_exact_however_many_places_they_have() -> None:
 
 def test_the_workbook_has_the_plan_its_lines_savings_and_notes(planned: Planned) -> None:
     sheets = plan_sheets(planned, "USD")
-    assert list(sheets) == ["Plan", "Lines", "Savings", "Notes"]
+    assert list(sheets) == ["Plan", "Lines", "Savings", "Other worlds", "Notes"]
     assert sheets["Plan"].columns == ["Plan, all amounts in USD"]
-    assert sheets["Notes"].rows() == planned.notes("USD")
+    assert sheets["Notes"].rows() == [tuple(note) for note in planned.notes()]
 
 
 def test_a_backtest_shows_the_best_first_with_its_error() -> None:

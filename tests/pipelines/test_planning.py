@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from models.errors import UsageError
-from models.events import PlanLineRecommended, PlanNoted, PlanRecommended, PlanSavingEstimated
+from models.events import PlanLineRecommended, PlanNoted, PlanRecommended, PlanSavingEstimated, PlanStressEstimated
 from models.procurement.plan import plan
 from pipelines.plan_settings import read_plan_settings
 from pipelines.planning import as_events, make_plan, plan_lines, planned_from_ledger, record
@@ -77,7 +77,7 @@ def test_lines_add_up_to_the_plan(made: Planned) -> None:
 def test_the_same_file_and_settings_give_the_same_plan(books: Settings, made: Planned) -> None:
     again = planned(books)
     assert (again.plan_id, plan_lines(again.plan)) == (made.plan_id, plan_lines(made.plan))
-    first, second = (as_events(one, made_at=MADE, currency="USD") for one in (made, again))
+    first, second = (as_events(one, made_at=MADE) for one in (made, again))
     for event, frame in first.events.items():
         assert frame.equals(second.events[event])
 
@@ -125,7 +125,11 @@ def test_a_published_plan_says_all_that_the_plan_says(recorded: Settings, made: 
 
     lines = sorted((number, line["line_kind"], line["reason"]) for number, line in enumerate(plan_lines(made.plan), 1))
     assert of("plan_line", "line, line_kind, reason") == lines
-    assert [text for _, text in of("plan_note", "note, text")] == [text for _, text in made.notes("USD")]
+    notes = [tuple(row[1:]) for row in of("plan_note", "note, note_kind, text, setting, value")]
+    assert notes == [tuple(note) for note in made.notes()]
+    assert of("plan_stress", "world, saving") == sorted(
+        (one.name, Decimal(-one.loss_micros) / 10**6) for one in made.plan.stresses
+    )
     assert of("plan_saving", "baseline, saving, low_saving, high_saving") == sorted(
         (
             one.baseline,
@@ -137,7 +141,7 @@ def test_a_published_plan_says_all_that_the_plan_says(recorded: Settings, made: 
 
 @pytest.mark.parametrize("added", [1, -1])
 def test_a_line_changed_by_hand_breaks_the_build(made: Planned, added: int) -> None:
-    events = as_events(made, made_at=MADE, currency="USD").events
+    events = as_events(made, made_at=MADE).events
     facts = [(event, row) for event, frame in events.items() for row in frame.to_dicts()]
     assert Book(*facts).one("SELECT count(*) FROM marts.plan_line") == len(plan_lines(made.plan))
     changed = events[PlanLineRecommended].with_columns(
@@ -149,25 +153,31 @@ def test_a_line_changed_by_hand_breaks_the_build(made: Planned, added: int) -> N
 
 
 def test_a_cost_below_the_bound_breaks_the_build(made: Planned) -> None:
-    [row] = as_events(made, made_at=MADE, currency="USD").events[PlanRecommended].to_dicts()
+    [row] = as_events(made, made_at=MADE).events[PlanRecommended].to_dicts()
     low = {**row, "objective_cost_micros": row["bound_cost_micros"] * 99 // 100}
     with pytest.raises(AssertionError, match="nothing costs less than the bound does not hold"):
         Book((PlanRecommended, low)).project("marts.plan")
 
 
-def test_notes_say_warnings_then_other_worlds_then_every_assumption(made: Planned) -> None:
-    kinds = [kind for kind, _ in made.notes("USD")]
-    assert kinds == sorted(kinds, key=["warning", "stress", "assumption"].index)
-    texts = dict.fromkeys(text for _, text in made.notes("USD"))
+def test_notes_say_warnings_then_every_assumption_by_its_key(made: Planned) -> None:
+    kinds = [note.note_kind for note in made.notes()]
+    assert kinds == sorted(kinds, key=["warning", "assumption"].index)
+    texts = [str(note) for note in made.notes()]
     assert made.inputs.basis in texts
-    assert any(text.startswith("if spot cannot be had: ") and " USD with the purchases, " in text for text in texts)
     assert "discount_ratio 0.0: cost of capital a year, at which later payments are discounted" in texts
+    assert "energy_amount_per_kwh 0.08: price of energy for owned GPUs" in texts
 
 
 def test_each_event_counts_as_a_row_that_was_read(made: Planned) -> None:
-    chunk = as_events(made, made_at=MADE, currency="USD")
+    chunk = as_events(made, made_at=MADE)
     assert chunk.rows_read == sum(frame.height for frame in chunk.events.values())
-    assert set(chunk.events) == {PlanRecommended, PlanSavingEstimated, PlanLineRecommended, PlanNoted}
+    assert set(chunk.events) == {
+        PlanRecommended,
+        PlanSavingEstimated,
+        PlanLineRecommended,
+        PlanNoted,
+        PlanStressEstimated,
+    }
 
 
 def test_gpus_that_are_no_whole_number_are_said_exactly(made: Planned) -> None:
@@ -185,7 +195,7 @@ def test_where_what_is_held_is_enough_and_paid_for_there_is_no_line(tmp_path: Pa
     held = commitment("r-2", gpu_count=16, hourly_amount=Decimal(0), ends_at=at(1, month=12).replace(year=2027))
     found = planned(ledger(tmp_path, held, commitment("r-1", state="cancelled")))
     assert (plan_lines(found.plan), found.plan.expected_cost_micros) == ([], 0)
-    assert as_events(found, made_at=MADE, currency="USD").events[PlanLineRecommended].is_empty()
+    assert as_events(found, made_at=MADE).events[PlanLineRecommended].is_empty()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from models.errors import UsageError
 from models.prices import YEAR_SECONDS, Instrument
-from models.procurement.plan import NOTHING_NEW, ON_DEMAND_ONLY, Plan, PlanLine, plan, tail_mean
+from models.procurement.plan import ALL_ON_DEMAND, NOTHING_NEW, Plan, PlanLine, plan, tail_mean
 from models.procurement.policy import PlanPolicy
 from tests.markets import AT, DOLLAR, commitment, demand, offer, on_demand, pool, reserved, savings_plan, spot
 
@@ -40,7 +40,7 @@ def test_gpus_used_a_third_of_the_day_stay_on_demand_and_the_rest_is_reserved() 
     assert made.bound_cost_micros == made.objective_cost_micros == made.expected_cost_micros
     assert made.repriced_cost_micros == made.expected_cost_micros
     saving = {one.baseline: one for one in made.savings}
-    assert saving[ON_DEMAND_ONLY].saving_micros == 10 * 2 * YEAR * DOLLAR
+    assert saving[ALL_ON_DEMAND].saving_micros == 10 * 2 * YEAR * DOLLAR
     assert saving[NOTHING_NEW].saving_micros == 10 * 2 * YEAR * DOLLAR
 
 
@@ -197,7 +197,7 @@ def test_a_price_that_does_not_exist_is_no_baseline() -> None:
     contract = offer("contract", Instrument.CONTRACT, 3, term_seconds=YEAR_SECONDS)
     made = plan(office_hours(2, 2), [pool()], [contract], [], PLAIN)
     by_name = {one.baseline: one for one in made.savings}
-    assert by_name[ON_DEMAND_ONLY].baseline_cost_micros is None
+    assert by_name[ALL_ON_DEMAND].baseline_cost_micros is None
     assert (
         by_name[NOTHING_NEW].baseline_cost_micros == 2 * 9 * YEAR * DOLLAR
     )  # going without, at three times the contract
