@@ -83,7 +83,9 @@ def reason(compiled: Compiled, place: int, used: float) -> Reason:
     if column.offer.reference_gpus != 1:
         text += f"; {price / column.offer.reference_gpus:,.2f} a reference GPU-hour"
     if used < share:
-        text += "; it is bought for a limit (capacity held ready, whole nodes), not for its price"
+        pool = problem.pools.index(column.pools[0])
+        short = "more than on demand can give, " if np.isfinite(problem.on_demand_limit[pool]) else ""
+        text += f"; it is bought for a limit ({short}capacity held ready, whole nodes), not for its price"
     return Reason(share, text)
 
 

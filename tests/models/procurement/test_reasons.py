@@ -92,6 +92,40 @@ def test_what_does_not_pay_is_bought_for_a_limit_and_says_so() -> None:
     assert found.text.endswith("; it is bought for a limit (capacity held ready, whole nodes), not for its price")
 
 
+def test_what_is_bought_since_on_demand_cannot_give_it_says_so() -> None:
+    contract = offer("contract", Instrument.CONTRACT, 9, term_seconds=31_536_000)
+    policy = replace(PLAIN, on_demand_gpus={"h100": 2})
+    [(used, found)] = why(demand(HALF), [on_demand(10), contract], [6], policy=policy)
+    assert (used, found.break_even_ratio) == (0.5, pytest.approx(0.9))
+    assert "it is bought for a limit (more than on demand can give, " in found.text
+
+
+def test_gpus_that_several_pools_share_are_told_as_shared_with_their_price() -> None:
+    both = Scenarios(
+        start_at=AT, pools=("h100", "a100"), probability=np.ones(1), gpus={"rigid": np.full((1, 24, 2), 2.0)}
+    )
+    shared = offer("contract", Instrument.CONTRACT, {"h100": 3, "a100": 3}, term_seconds=31_536_000)
+    [(used, found)] = why(both, [on_demand({"h100": 10, "a100": 4}), shared], [4])
+    assert (used, found.break_even_ratio) == (1.0, pytest.approx(0.75))
+    assert found.text == (
+        "100.0% of the GPU-hours that the pools share is used; it pays from 30.0% to 75.0% on, its price against on demand "
+        "by pool"
+    )
+
+
+def test_what_is_lost_after_the_horizon_belongs_to_the_price_of_money_too() -> None:
+    """A day of a year's plan of which nothing later is worth its price: 365 times the rate."""
+    [(_, found)] = why(
+        demand(HALF), [on_demand(10), savings_plan({"h100": 6})], [6], policy=replace(PLAIN, later_use_ratio=0)
+    )
+    assert found.break_even_ratio == pytest.approx(0.6 * 365)
+
+
+def test_the_price_of_a_reference_gpu_hour_is_told() -> None:
+    [(_, found)] = why(demand(HALF), [on_demand(10), reserved(4, reference_gpus=2.5)], [8])
+    assert found.text.endswith("against 10.00 on demand; 1.60 a reference GPU-hour")
+
+
 def test_without_an_on_demand_price_it_is_compared_with_going_without() -> None:
     """A GPU-hour that nothing serves costs three times the dearest price: the reservation's own."""
     [(_, found)] = why(demand(HALF), [reserved(4)], [8])
