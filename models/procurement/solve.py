@@ -3,7 +3,7 @@
 Belongs here: which solver a problem goes to. Order statistics where pools and hours separate; otherwise the L-shaped
 method; the extensive program where several budgets reach one pool, the L-shaped bound stays away from the cost, and the
 program is small enough to be written out. Budgets are merged first where they can be (``merge``); where that leaves a gap
-and the program is large, some rounds follow with each budget on its own.
+and the program is large, but not too large, some rounds follow with each budget on its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from models.procurement.problem import Problem
 
 EXTENSIVE_ROWS = 60_000  # about 3 s and 200 MB
-REFINED_GAP, REFINED_ROUNDS = 1e-4, 10  # with each budget on its own a round takes many times as long
+REFINED_GAP, REFINED_ROUNDS = 1e-4, 10  # with each budget on its own a round takes many times as long: so not for
+REFINED_CELLS = 600_000  # more hours of pools and scenarios than this, of which a round takes about 3 s
 
 
 def solve(problem: Problem, *, gap: float = 1e-6) -> Solution:
@@ -59,7 +60,7 @@ def relaxed(problem: Problem, *, gap: float = 1e-6) -> Solution:
     if found.cost - found.bound <= gap * variable:
         return found
     if extensive.row_count(problem) > EXTENSIVE_ROWS:
-        return _refined(problem, found)
+        return _refined(problem, found) if problem.demand.size <= REFINED_CELLS else found
     exact = extensive.solve(problem)
     return exact if exact.cost <= found.cost else replace(found, bound=max(found.bound, exact.bound))
 
