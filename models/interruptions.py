@@ -195,8 +195,9 @@ def _fit_group(
 
 
 def _too_few(spell_count: int, event_count: int, exposure: int, least_events: int) -> str:
+    events = "interruption event" if event_count == 1 else "interruption events"
     return (
-        f"{event_count:,} interruption events in {exposure / 3600:,.1f} h of {spell_count:,} attempts: at least "
+        f"{event_count:,} {events} in {exposure / 3600:,.1f} h of {spell_count:,} attempts: at least "
         f"{least_events:,} events are needed to tell how often it happens"
     )
 

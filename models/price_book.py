@@ -70,6 +70,7 @@ COMMITMENT_SCHEMA = pl.Schema(
 )
 """Columns of ``staged.commitment`` that matter here. Hourly money is per GPU, upfront money in all."""
 
+BINDS_NOBODY = (Instrument.ON_DEMAND, Instrument.SPOT)
 ELSEWHERE = (Instrument.CONTRACT, Instrument.OWNED)
 """Instruments that may serve a pool from another provider."""
 
@@ -116,6 +117,10 @@ def book(prices: pl.DataFrame, pools: Sequence[Pool], at: datetime, max_age: tim
         offer = _offer(str(offer_id), rows.to_dicts(), pools)
         if offer is None:
             continue
+        lacking = _lacking(offer)
+        if lacking:
+            notes.append(f"{offer_id}: left out: it binds ({offer.instrument}), and its price has no {lacking}")
+            continue
         offers.append(offer)
         if at - offer.observed_at > max_age:
             age = (at - offer.observed_at).days
@@ -124,6 +129,13 @@ def book(prices: pl.DataFrame, pools: Sequence[Pool], at: datetime, max_age: tim
                 f"(at most {max_age.days:,} are expected): observe it again"
             )
     return Book(tuple(offers), tuple(notes))
+
+
+def _lacking(offer: Offer) -> str:
+    """What an offer that binds does not say of how long; empty where it says all."""
+    if offer.instrument is Instrument.OWNED:
+        return "" if offer.life_months else "life_months_count"
+    return "" if offer.term_seconds or offer.instrument in BINDS_NOBODY else "term_seconds"
 
 
 def _offer(offer_id: str, rows: Sequence[dict[str, Any]], pools: Sequence[Pool]) -> Offer | None:

@@ -75,10 +75,11 @@ def _saving(one: Saving, planned: Planned) -> str:
     if one.saving_micros is None or one.baseline_cost_micros is None:
         return f"Against {one.baseline} ({BASELINES[one.baseline]}): no price is known for it"
     share = one.saving_micros / one.baseline_cost_micros if one.baseline_cost_micros else 0.0
+    count = len(planned.inputs.scenarios.probability)
     return (
         f"Against {one.baseline} ({BASELINES[one.baseline]}): saves {_money(one.saving_micros)} of "
-        f"{_money(one.baseline_cost_micros)} ({share:.1%}), {_money(one.low_micros)} to {_money(one.high_micros)} in 90 % of the "
-        f"scenarios; prices of {made.prices_from_at:%Y-%m-%d} to {made.prices_until_at:%Y-%m-%d}"
+        f"{_money(one.baseline_cost_micros)} ({share:.1%}), {_money(one.low_micros)} to {_money(one.high_micros)} in 90 % "
+        f"of the {count} scenarios; prices of {made.prices_from_at:%Y-%m-%d} to {made.prices_until_at:%Y-%m-%d}"
     )
 
 

@@ -65,7 +65,7 @@ def main() -> None:
 def _nothing_yet() -> None:
     st.info(
         "No plan has been recorded yet. A plan needs a `plan.yaml` in the ledger's folder, which says which GPUs are wanted "
-        "where (`examples/plan.yaml` is one to begin with; `gpuledger demo` writes one), and prices (`gpuledger ingest prices`). Then:\n"
+        "where (`gpuledger init` leaves plan-template.yaml to begin with; `gpuledger demo` writes one), and prices (`gpuledger ingest prices`). Then:\n"
         "```\ngpuledger plan --record\ngpuledger build\ngpuledger publish\n```",
         icon=":material/inbox:",
     )
@@ -107,7 +107,7 @@ def _numbers(plan: dict[str, Any], savings: pl.DataFrame) -> None:
             format_share(plan["gap_ratio"]),
             (
                 f"No plan whatever can cost less than {format_money(plan['bound_cost'])} (bound of the linear program); the rest is "
-                f"the price of whole units. Found by {plan['solved_by']}."
+                f"the price of whole nodes, and of commitments in money that share their pools. Found by {plan['solved_by']}."
             ),
         )
     )

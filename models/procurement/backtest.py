@@ -323,7 +323,10 @@ def _summary(folds: pl.DataFrame) -> pl.DataFrame:
         pl.col("committed_gpu_hours").sum(),
         (unused / pl.col("committed_gpu_hours").sum()).fill_nan(0.0).alias("over_commitment_ratio"),
         pl.col("under_commitment_gpu_hours").sum(),
-        pl.col("note").filter(pl.col("note") != "").first().alias("note"),
+        pl.when(pl.col("note").ne("").any())
+        .then(pl.format("in the first fold {}", pl.col("note").filter(pl.col("note") != "").first()))
+        .otherwise(pl.lit(""))
+        .alias("note"),
     )
 
 

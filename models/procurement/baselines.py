@@ -94,7 +94,7 @@ def _look_back(history: Scenarios, shop: Shop, days: int) -> Choice:
     hours = min(there, days * HOURS_PER_DAY)
     window = hours_of(history, there - hours, there, shop.start_at)
     is_short = hours < days * HOURS_PER_DAY
-    note = f"{hours / HOURS_PER_DAY:.3g} of {days} days were there to look back on" if is_short else ""
+    note = f"{hours / HOURS_PER_DAY:.3g} of {days} days were there before the fold" if is_short else ""
     if not window.total().any():
         return Choice(units={}, note=note)
     return Choice(units=shop.market.best(window, shop.cheapest_offers())[2], note=note)

@@ -120,6 +120,20 @@ def test_an_unknown_price_is_left_out_and_said() -> None:
     assert found.notes == ("od: left out, its price is not known in the reporting currency: ingest the exchange rate",)
 
 
+def test_what_binds_without_saying_how_long_is_left_out_and_said() -> None:
+    found = book(
+        prices({"offer_id": "contract", "instrument": "contract"}, {"offer_id": "own", "instrument": "owned"}),
+        [H100],
+        AT,
+        MAX_AGE,
+    )
+    assert not found.offers
+    assert found.notes == (
+        "contract: left out: it binds (contract), and its price has no term_seconds",
+        "own: left out: it binds (owned), and its price has no life_months_count",
+    )
+
+
 def test_rows_of_one_offer_that_contradict_each_other_are_refused() -> None:
     rows = prices(
         {"offer_id": "sp", "instrument": "savings_plan", "term_seconds": YEAR_SECONDS},

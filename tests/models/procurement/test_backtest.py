@@ -117,7 +117,7 @@ def test_the_columns_are_what_they_say() -> None:
     nothing = found.folds.row(by_predicate=pl.col("policy") == "on_demand_only", named=True)
     assert (nothing["savings_ratio"], nothing["under_commitment_gpu_hours"]) == (0, 4 * DAY)
     note = found.folds.row(by_predicate=pl.col("policy") == "look_back_60d", named=True)["note"]
-    assert note == "2 of 60 days were there to look back on"
+    assert note == "2 of 60 days were there before the fold"
 
 
 def test_nobody_knows_what_comes() -> None:

@@ -47,7 +47,7 @@ def test_look_back_sees_so_many_days_and_no_more() -> None:
 
 def test_look_back_says_where_the_history_is_shorter() -> None:
     found = chosen("look_back_60d", demand(days(5, 5, 5)), shop_for(*OFFERS))
-    assert found == Choice(units={"reserved_1y": 5}, note="3 of 60 days were there to look back on")
+    assert found == Choice(units={"reserved_1y": 5}, note="3 of 60 days were there before the fold")
 
 
 def test_the_lower_of_three_days_and_thirty() -> None:
