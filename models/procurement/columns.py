@@ -212,12 +212,13 @@ def fixed_cost(held: Commitment, scenarios: Scenarios, hours: int, policy: PlanP
     first, last = min(max(start, 0), hours), min(max(end, 0), hours)
     if last <= first:
         return 0.0
-    recurring = (
-        in_units(held.hourly_commitment_micros)
-        if held.hourly_commitment_micros is not None
-        else in_units((held.gpus or 0) * max(held.rate_micros_per_gpu_hour.values(), default=0))
-    )
-    # Upfront money of a commitment in money is a part of what it commits each hour.
-    is_due = held.is_queued and start >= 0 and held.gpus is not None
-    upfront = in_units(held.upfront_micros) * float(discount(policy, start)) if is_due else 0.0
-    return recurring * float(discount(policy, np.arange(first, last)).sum()) + upfront
+    upfront = in_units(held.upfront_micros) * float(discount(policy, start)) if held.is_queued and start >= 0 else 0.0
+    return recurring_cost(held) * float(discount(policy, np.arange(first, last)).sum()) + upfront
+
+
+def recurring_cost(held: Commitment) -> float:
+    """Money an hour that is due of a commitment through its term: of one in money what was not paid at its start."""
+    if held.hourly_commitment_micros is None:
+        return in_units((held.gpus or 0) * max(held.rate_micros_per_gpu_hour.values(), default=0))
+    hours = (held.ends_at - held.starts_at).total_seconds() / SECONDS_PER_HOUR
+    return in_units(max(0.0, held.hourly_commitment_micros - held.upfront_micros / hours))

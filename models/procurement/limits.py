@@ -12,6 +12,7 @@ import numpy as np
 
 from models.errors import UsageError
 from models.prices import HOURS_PER_MONTH, Instrument
+from models.procurement.columns import recurring_cost
 from models.procurement.problem import Limit
 from models.units import MICROS_PER_UNIT, SECONDS_PER_HOUR
 
@@ -198,12 +199,7 @@ def _owed(held: Commitment, scenarios: Scenarios, hour: int) -> float:
         (one - scenarios.start_at).total_seconds() / SECONDS_PER_HOUR for one in (held.starts_at, held.ends_at)
     )
     left = max(0.0, end - max(hour, start))
-    hourly = (
-        held.hourly_commitment_micros
-        if held.hourly_commitment_micros is not None
-        else (held.gpus or 0) * max(held.rate_micros_per_gpu_hour.values(), default=0)
-    )
-    return hourly / MICROS_PER_UNIT * left
+    return recurring_cost(held) * left
 
 
 def _ladder(columns: Sequence[Column], ratio: float) -> Iterator[Limit]:

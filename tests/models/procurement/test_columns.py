@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -8,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.prices import YEAR_SECONDS, Instrument
-from models.procurement.columns import columns_of, cost_of
+from models.procurement.columns import columns_of, cost_of, fixed_cost
 from models.procurement.policy import PlanPolicy
-from tests.markets import DOLLAR, HOUR, offer, reserved, savings_plan
+from tests.markets import AT, DOLLAR, HOUR, commitment, demand, offer, reserved, savings_plan
 
 YEAR, MONTH = 8_760, 730
 POLICY = PlanPolicy(discount_ratio=0.10, later_use_ratio=0.7)
@@ -84,6 +85,18 @@ def test_a_block_cannot_be_had_more_than_eight_weeks_ahead() -> None:
     starts = [(one.offer.offer_id, one.start_hour // MONTH) for one in columns]
     assert starts == [("block", 0), ("block", 1), ("contract", 0), ("contract", 1), ("contract", 2)]
     assert notes == ["block: not offered from hour 1,460 on: a capacity block starts within 8 weeks"]
+
+
+@pytest.mark.parametrize("part", [0.0, 0.2, 1.0])
+def test_of_money_committed_what_was_paid_at_the_start_is_not_due_again(part: float) -> None:
+    # 10 an hour for 10,000 hours, of which 1,000 are left: held, the rest of the hourly money is due; queued, the upfront too.
+    about = {"gpus": None, "hourly_commitment_micros": 10 * DOLLAR, "instrument": Instrument.SAVINGS_PLAN,
+             "upfront_micros": round(part * 10 * 10_000 * DOLLAR)}  # fmt: skip
+    held = commitment("held", AT - timedelta(hours=9_000), AT + timedelta(hours=1_000), **about)
+    wanted = demand([1] * 2_000)
+    assert fixed_cost(held, wanted, 2_000, POLICY) == pytest.approx(10 * (1 - part) * present(1_000))
+    queued = commitment("queued", AT, AT + timedelta(hours=10_000), is_queued=True, **about)
+    assert fixed_cost(queued, wanted, 2_000, POLICY) == pytest.approx(part * 100_000 + 10 * (1 - part) * present(2_000))
 
 
 def test_hours_are_discounted_as_the_series_says() -> None:
