@@ -57,14 +57,16 @@ def heading(planned: Planned, currency: str) -> list[str]:
     repriced = (
         f"; billed by the vendors' own order it is {_money(made.repriced_cost_micros)} ({_signed(difference)}{part})"
     )
+    # With a weight on the tail the bound is one of that mean, not of the expected cost.
+    weighed = f", weighed {_money(made.objective_cost_micros)}" if inputs.policy.tail_weight_ratio else ""
     return [
         (
             f"Plan {planned.plan_id[:12]} for {made.start_at:%Y-%m-%d} to {made.end_at:%Y-%m-%d}, "
             f"{len(inputs.scenarios.probability)} scenarios, seed {inputs.scenarios.seed}, by {made.method}; all amounts in {currency}"
         ),
         (
-            f"Expected cost {_money(made.expected_cost_micros)}, mean of the worst scenarios {_money(made.cvar_cost_micros)}; no plan "
-            f"costs less than {_money(made.bound_cost_micros)} (gap {gap:.{PER_CENT_SHOWN}%}){repriced}"
+            f"Expected cost {_money(made.expected_cost_micros)}, mean of the worst scenarios {_money(made.cvar_cost_micros)}"
+            f"{weighed}; no plan costs less than {_money(made.bound_cost_micros)} (gap {gap:.{PER_CENT_SHOWN}%}){repriced}"
         ),
         *(_saving(one, planned) for one in made.savings),
     ]
