@@ -43,7 +43,7 @@ uncovered as (
     case when count(c.list_micros) = count(*) then cast(sum(c.list_micros) as bigint) end as on_demand_micros
   from staged.charge as c
   where c.charge_category = 'Usage' and c.charge_class is null and c.pricing_category = 'Standard'
-    and exists (select 1 from node as n where n.resource in (c.resource_id, c.resource_name))
+    and (c.resource_id in (select resource from node) or c.resource_name in (select resource from node))
   group by lower(coalesce(c.provider, c.issuer)), c.billing_period_month
 ),
 month as (
@@ -54,7 +54,7 @@ month as (
       least(c.ends_at, l.known_until_at) - interval 1 second, interval 1 month)) as month_at
   from staged.commitment as c
   cross join reference.ledger as l
-  where c.state <> 'cancelled' and c.starts_at < l.known_until_at and c.ends_at > l.known_from_at
+  where c.state <> 'cancelled'
 ),
 bounded as (
   select provider, commitment_id, cast(month_at as date) as bill_month, gpu_count, hourly_commitment_micros, hourly_micros,
@@ -70,6 +70,7 @@ contracted as (
     + cast(cast(coalesce(upfront_micros, 0) as hugeint) * until_seconds // whole_seconds
       - cast(coalesce(upfront_micros, 0) as hugeint) * from_seconds // whole_seconds as bigint) as committed_micros
   from bounded
+  where until_seconds > from_seconds
 ),
 found as (
   select coalesce(c.provider, b.provider) as provider, coalesce(c.commitment_id, b.commitment_id) as commitment_id,
