@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -83,6 +84,9 @@ Availability = Annotated[
 ]
 
 
+Excel = Annotated[Path | None, typer.Option(metavar="FILE", help="Write it as an .xlsx file too.")]
+
+
 @app.callback()
 def spot() -> None:
     """Work that may be interrupted: how often to save it, and whether spot pays.
@@ -92,11 +96,12 @@ def spot() -> None:
 
 
 @app.command()
-def interval(
+def interval(  # noqa: PLR0913 - each is one thing that the command's user chooses
     mtbf_minutes: Mtbf,
     checkpoint_minutes: Checkpoint,
     restart_minutes: Restart,
     notice_success: Notice = 0,
+    excel: Excel = None,
     shape: Shape = Format.TABLE,
 ) -> None:
     """Tell how long to work between checkpoints: the exact optimum, and Daly's and Young's rules.
@@ -119,7 +124,7 @@ def interval(
         "goodput": goodput,
         "is_hopeless": is_hopeless,
     }
-    _print(answer, shape)
+    _print(answer, shape, excel)
     if is_hopeless and shape is Format.TABLE:
         tell("The goodput is effectively 0: interrupted so often, such a job does not finish.")
 
@@ -142,6 +147,7 @@ def advise(  # noqa: PLR0913 - each is one thing that the command's user chooses
     checkpoint_cost: Once = 0,
     restart_cost: Once = 0,
     seed: Annotated[int, typer.Option(min=0, help="Of the simulated deadline: the same seed, the same answer.")] = 0,
+    excel: Excel = None,
     shape: Shape = Format.TABLE,
 ) -> None:
     """Tell whether a job should run on spot: interval, running time, price of a useful GPU-hour, deadline, and why.
@@ -164,13 +170,13 @@ def advise(  # noqa: PLR0913 - each is one thing that the command's user chooses
         "seed": seed,
     }
     if shape is not Format.TABLE:
-        _print(answer, shape)
+        _print(answer, shape, excel)
         return
     where = {"spot": "Run it on spot.", "alternative": f"Do not run it on spot, but: {alternative_name}."}
     tell(where.get(found.verdict.value, "It cannot be told whether to run it on spot."))
     for reason in found.reasons:
         tell(f"  · {reason}")
-    _print({name: value for name, value in answer.items() if name not in {"verdict", "reasons"}}, shape)
+    _print({name: value for name, value in answer.items() if name not in {"verdict", "reasons"}}, shape, excel)
 
 
 @app.command("fit")
@@ -180,6 +186,7 @@ def fit(
         float | None,
         _option(1e9, "MINUTES", "How long a checkpoint holds a job up; what the runs told of unless given."),
     ] = None,
+    excel: Excel = None,
     shape: Shape = Format.TABLE,
 ) -> None:
     """Tell from the ledger's own runs how often each group is interrupted, and how often to save its work.
@@ -191,9 +198,12 @@ def fit(
     from pipelines.publish import query
     from pipelines.settings import Settings
     from pipelines.spot import fitted
+    from pipelines.workbook import write_workbook
 
     ask = partial(query, Settings.from_environment())
     found = fitted(ask, restart_minutes=restart_minutes, checkpoint_minutes=checkpoint_minutes)
+    if excel:
+        write_workbook(excel, {"Interruptions": found})
     rows(found, shape, _fits)
 
 
@@ -223,10 +233,15 @@ def _fits(found: pl.DataFrame) -> Table:
     return grid(columns, body)
 
 
-def _print(answer: dict[str, Any], shape: Format) -> None:
-    """One answer: a JSON object, a CSV of one row, or a table of a line a figure."""
+def _print(answer: dict[str, Any], shape: Format, excel: Path | None) -> None:
+    """One answer: a JSON object, a CSV of one row, or a table of a line a figure; and a workbook where it is asked for."""
     import polars as pl
 
+    from pipelines.workbook import write_workbook
+
+    if excel:
+        figures = {name: "; ".join(value) if isinstance(value, list) else str(value) for name, value in answer.items()}
+        write_workbook(excel, {"Spot": pl.DataFrame({"figure": list(figures), "value": list(figures.values())})})
     if shape is Format.JSON:
         typer.echo(json.dumps(answer, allow_nan=False))
     else:

@@ -8,11 +8,14 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from openpyxl import load_workbook
 from typer.testing import CliRunner
 
 from pipelines.cli import app
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from click.testing import Result
 
 INTERVAL = {"--mtbf-minutes": "15", "--checkpoint-minutes": "5", "--restart-minutes": "10"}
@@ -47,6 +50,13 @@ def test_interval_comes_as_csv_and_as_a_table_too() -> None:
     (row,) = csv.DictReader(io.StringIO(run("interval", INTERVAL, format="csv").stdout))
     assert round(float(row["daly_minutes"]), 2) == 9.14
     assert "9.14" in run("interval", INTERVAL).stdout
+
+
+def test_the_answer_comes_as_a_workbook_too(tmp_path: Path) -> None:
+    path = tmp_path / "interval.xlsx"
+    assert run("interval", INTERVAL, excel=str(path)).exit_code == 0
+    figures = {row[0].value: row[1].value for row in load_workbook(path)["Spot"].iter_rows(min_row=2)}
+    assert figures["exact_minutes"].startswith("9.17")
 
 
 def test_notice_lengthens_the_exact_interval() -> None:
