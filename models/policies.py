@@ -16,6 +16,7 @@ class Policy:
       choices: Allowed values; empty where the value is a number.
       subjects: What the subject column may hold; empty where there is none.
       subject_kinds: The subject is one of these kinds and a name, such as partition:gpu; empty where it is not.
+      is_for_all: The subject may also be empty: then the value counts where none is set for a kind and a name.
       more_choices: Further (subject, value) pairs: values that are allowed for one subject only.
     """
 
@@ -25,6 +26,7 @@ class Policy:
     choices: tuple[str, ...] = ()
     subjects: tuple[str, ...] = ()
     subject_kinds: tuple[str, ...] = ()
+    is_for_all: bool = False
     more_choices: tuple[tuple[str, str], ...] = ()
 
     def allowed(self, subject: str) -> tuple[str, ...]:
@@ -39,7 +41,7 @@ class Policy:
 COST_POOLS = ("unallocated", "down", "stranded", "lost_work", "unused_commitment", "shared", "unmatched")
 """Costs that are no usage, in the order they are shown.
 
-``lost_work``: what runs held after their last checkpoint, when they were interrupted.
+``lost_work``: what runs held after their last checkpoint, when they were interrupted, and until they worked again.
 ``shared``: a cluster's own cost (network, storage, support). ``unmatched``: a bill line that no node matches.
 """
 
@@ -78,6 +80,15 @@ POLICIES: tuple[Policy, ...] = (
         "interactive work. The policy of its QOS wins over that of its partition, and that over its account's.",
         (*WORKLOAD_CLASSES, UNCLASSIFIED),
         subject_kinds=("qos", "partition", "account"),
+    ),
+    Policy(
+        "restart_seconds",
+        "0",
+        "How long a run takes from the start of an attempt until it works again, where the attempt before was "
+        "interrupted: restart work, paid like lost work. The policy of its partition wins over that of its account, and "
+        "that over the one for all, which has no subject. 0: nothing is known, nothing moves.",
+        subject_kinds=("partition", "account"),
+        is_for_all=True,
     ),
     Policy(
         "price_max_age_days",

@@ -1,8 +1,8 @@
 """Which days new events touch: exactly those are rebuilt, however old they are.
 
 Every event type declares what it touches (``models/events.py``); this module turns that into UTC days. A bill touches the
-days of the lines it brings and of the lines it replaces; an attempt the days of all its versions; a checkpoint the days of
-the interrupted attempts whose lost work it changes.
+days of the lines it brings and of the lines it replaces; an attempt the days of all its versions, and those of restart work
+in later attempts of its run; a checkpoint the days of the interrupted attempts whose lost work it changes.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from models.events import (
     Event,
     FxRateObserved,
     GpuInventoried,
+    PolicySet,
+    RunInterrupted,
     RunRecorded,
     keys,
     table_name,
@@ -110,6 +112,8 @@ def touched_days(
         BillDelivered: [_of_bills(after_batch)],
         GpuInventoried: [_of_everything_from(GpuInventoried, "effective_from_at", "effective_until_at", after_batch)],
         CheckpointSaved: [_of_event(CheckpointSaved, after_batch), _of_interrupted(after_batch)],
+        RunRecorded: [_of_event(RunRecorded, after_batch), _of_restarts(RunRecorded, _JOB_ID, after_batch)],
+        RunInterrupted: [_of_event(RunInterrupted, after_batch), _of_restarts(RunInterrupted, "run_id", after_batch)],
         FxRateObserved: [_of_everything_from(FxRateObserved, "observed_at", "NULL", after_batch)],
     }
     queries = [
@@ -149,6 +153,9 @@ def windows(days: list[datetime]) -> list[tuple[datetime, datetime]]:
     return found
 
 
+_JOB_ID = "CASE WHEN is_from_step THEN split_part(run_id, '.', 1) ELSE run_id END"
+
+
 def _of_event(event: type[Event], after_batch: int) -> str:
     """Spans (from_at, until_at) of the new rows of an event type, and of all versions of the same facts."""
     start, end = event.touches or ("", None)
@@ -164,10 +171,9 @@ def _of_event(event: type[Event], after_batch: int) -> str:
         spans.append(f"{span} {table} SEMI JOIN ({fresh}) AS fresh USING ({', '.join(keys(event))})")
     if event is RunRecorded:
         # A step counts where its job is not known, and together with the other steps of its run: see staged.run.
-        job = "CASE WHEN is_from_step THEN split_part(run_id, '.', 1) ELSE run_id END AS job_id"
         steps = f"SELECT *, split_part(run_id, '.', 1) AS job_id FROM {table} WHERE is_from_step"
         spans.append(
-            f"{span} ({steps}) SEMI JOIN (SELECT cluster, {job} FROM ({fresh})) AS fresh USING (cluster, job_id)"
+            f"{span} ({steps}) SEMI JOIN (SELECT cluster, {_JOB_ID} AS job_id FROM ({fresh})) AS fresh USING (cluster, job_id)"
         )
     return " UNION ".join(spans)
 
@@ -190,6 +196,29 @@ def _of_interrupted(after_batch: int) -> str:
         f"JOIN (SELECT cluster, run_id, saved_at FROM {table} WHERE batch_id > {after_batch}) AS c "
         "ON c.cluster = a.cluster AND c.run_id = a.run_id WHERE NOT EXISTS "
         f"({known}) OR c.saved_at BETWEEN a.started_at AND coalesce(a.ended_at, a.lost_until_at, $last)"
+    )
+
+
+def _of_restarts(event: type[Event], job_id: str, after_batch: int) -> str:
+    """Restart work of the later attempts of a run of which a new row tells: whether the one before was interrupted decides.
+
+    It reaches from an attempt's start as far as any policy ``restart_seconds`` says; without one there is none.
+
+    Args:
+      event: RunRecorded or RunInterrupted.
+      job_id: Expression for the run that a row of the event is of.
+      after_batch: As for ``touched_days``.
+    """
+    runs = f"SELECT cluster, {_JOB_ID} AS job_id, started_at FROM events.{table_name(RunRecorded)}"
+    policy = f"SELECT max(CAST(value AS BIGINT)) AS seconds FROM events.{table_name(PolicySet)} WHERE policy = 'restart_seconds'"
+    fresh = (
+        f"SELECT cluster, {job_id} AS job_id, min(started_at) AS first_at, max(seconds) AS seconds "
+        f"FROM events.{table_name(event)} CROSS JOIN ({policy}) WHERE batch_id > {after_batch} AND seconds > 0 GROUP BY 1, 2"
+    )
+    until = "r.started_at + INTERVAL 1 SECOND * least(f.seconds, date_diff('second', r.started_at, $last))"
+    return (
+        f"SELECT DISTINCT {_day('r.started_at')} AS from_at, {_day(until)} AS until_at FROM ({runs}) AS r "
+        f"JOIN ({fresh}) AS f ON f.cluster = r.cluster AND f.job_id = r.job_id AND r.started_at > f.first_at"
     )
 
 

@@ -54,6 +54,7 @@ DELIVERIES: list[tuple[datetime, list[Fact]]] = [
             *owner("A", "vision", "Product", start=at(2)),
             *policy("distribute", "unallocated", "even"),
             *policy("workload_class", "account:B", "deferrable"),
+            *policy("restart_seconds", "", "54000"),  # fifteen hours: past midnight
         ],
     ),
     (

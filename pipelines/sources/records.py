@@ -158,7 +158,7 @@ def _policy(row: Row) -> list[Row]:
     if known.name == "fixed_weight":
         subject = Field("subject", str, is_required=True)
     elif known.subject_kinds:
-        subject = Field("subject", kind_and_name(*known.subject_kinds), is_required=True)
+        subject = Field("subject", kind_and_name(*known.subject_kinds), is_required=not known.is_for_all, default="")
     else:
         subject = Field("subject", one_of(*known.subjects), is_required=bool(known.subjects), default="")
     parsed_cell(subject, row["subject"])

@@ -181,6 +181,108 @@ def test_lost_work_known_after_the_close_is_a_correction_that_adds_up_to_nothing
         ]
 
 
+# The first attempt held two GPUs to 10:50; the second goes on ten minutes later.
+AGAIN, BACK = [*KNOWN, *run("1", "A", at(1, 11), at(1, 12), gpus("n1", 2), partition="long")], at(1, 11)
+
+
+def test_restart_work_is_no_usage() -> None:
+    """Ten minutes of two GPUs at 1.50 an hour: twenty GPU-minutes, though no checkpoint is known; GPU time stays."""
+    book = Book(*AGAIN, *policy("restart_seconds", "", "600"))
+    charged = {**WITHOUT, ("platform", "unallocated"): Decimal("66.50")}
+    assert book.charged() == {**charged, ("a", "usage"): 5, ("platform", "lost_work"): Decimal("0.50")}
+    assert book.buckets() == Book(*AGAIN).buckets()
+    usage = "SELECT started_at, lost_share_seconds, lost_cost, cost FROM marts.run_usage WHERE run_id = '1'"
+    assert book.ask(usage) == [
+        (START, None, None, Decimal("2.50")),
+        (BACK, 2 * 10 * 60 * SHARES, Decimal("0.50"), 3),
+    ]
+
+
+def test_restart_work_is_no_part_of_the_time_of_which_too_little_is_known() -> None:
+    """Both attempts were interrupted and tell of no checkpoint: 50 minutes and 30 of two GPUs, less 10 of restart."""
+    second = run("1", "A", BACK, at(1, 11, 30), gpus("n1", 2), state="NODE_FAIL")
+    book = Book(*KNOWN, *second, *policy("restart_seconds", "", "600"))
+    [(amount,)] = book.ask("SELECT amount FROM marts.findings WHERE kind = 'lost_work_unknown'")
+    assert amount == pytest.approx(2 * (50 + 30 - 10) / 60)
+
+
+def test_a_restart_of_no_time_leaves_every_table_as_it_is() -> None:
+    zero = Book(*AGAIN, *SAVED, *policy("restart_seconds", "", "0")).build()
+    assert {**tables(zero.con), "staged.policy": []} == tables(Book(*AGAIN, *SAVED).build().con)
+
+
+@pytest.mark.parametrize(
+    ("policies", "minutes"),
+    [
+        ([("", "600")], 10),
+        ([("", "99999999999")], 60),  # at most all of the attempt
+        ([("account:A", "300"), ("", "600")], 5),
+        ([("partition:long", "120"), ("account:A", "300"), ("", "600")], 2),
+        ([("partition:long", "0"), ("", "600")], 0),
+        ([("partition:short", "120"), ("account:B", "300")], 0),
+    ],
+)
+def test_the_most_specific_policy_says_how_long_a_restart_takes(policies: list[tuple[str, str]], minutes: int) -> None:
+    book = Book(*AGAIN, *(fact for said in policies for fact in policy("restart_seconds", *said)))
+    assert _lost_minutes(book) == ({BACK: 2 * minutes} if minutes else {})
+
+
+def test_the_restart_policy_in_force_at_the_attempts_start_decides() -> None:
+    later = policy("restart_seconds", "", "1200", start=at(1, 11, 1))
+    assert _lost_minutes(Book(*AGAIN, *policy("restart_seconds", "", "600"), *later)) == {BACK: 20}
+
+
+def test_only_an_attempt_after_an_interrupted_one_restarts() -> None:
+    """Not the first, nor the third after a second that was done, nor another cluster's of the same number."""
+    more = (
+        *run("1", "A", at(1, 13), at(1, 14), gpus("n1")),
+        *run("1", "A", at(1, 12), at(1, 13), gpus("n1"), cluster="todi"),
+    )
+    assert _lost_minutes(Book(*AGAIN, *more, *policy("restart_seconds", "", "600"))) == {BACK: 20}
+
+
+@pytest.mark.parametrize(("saved", "minutes"), [(5, 20), (30, 10), (12, 10 + 8), (None, 20)])
+def test_what_is_restart_work_and_lost_counts_once(saved: int | None, minutes: int) -> None:
+    """Restarted for 10 minutes, saved (or not), and interrupted anew: after 20 minutes, or 30 where it saved at the end."""
+    cut = at(1, 11, 30 if saved == 30 else 20)
+    second = run("1", "A", BACK, cut, gpus("n1"), state="PREEMPTED")
+    saves = checkpoint("1", *([at(1, 10, 50)] if saved is None else [at(1, 10, 50), at(1, 11, saved)]))
+    book = Book(*KNOWN, *second, *saves, *policy("restart_seconds", "", "600"))
+    assert _lost_minutes(book) == {BACK: minutes}
+
+
+@pytest.mark.parametrize("late", ["interruption", "attempt before", "attempt between", "policy", "next"])
+def test_restart_work_known_later_changes_the_days_it_is_about(late: str) -> None:
+    """Restarted at 20:00 for thirty hours, over three days: a build after each of two deliveries is one build of both."""
+    first = run("1", "A", at(1, 1), at(1, 2), gpus("n1"))
+    told = {
+        "interruption": interrupted("1", at(1, 1), at(1, 2)),
+        "attempt before": run("1", "A", at(1, 3), at(1, 4), gpus("n1"), state="NODE_FAIL"),
+        "attempt between": run("1", "A", at(2, 1), at(2, 2), gpus("n1")),
+        "policy": policy("restart_seconds", "", "108000"),
+        "next": run("1", "A", at(3, 20), None, gpus("n1")),
+    }
+    known = [*node("n1"), *owner("A", "a"), *bill(line("n1", "720", at(1), at(31))), *heard("n1", at(12)), *first]
+    known += [fact for name in ("policy", "next") if name != late for fact in told[name]]
+    known += [] if late in {"interruption", "attempt before"} else told["interruption"]
+    book = Book(*known).build()
+    before = book.ask("SELECT cost_day, cost_micros FROM core.pool_daily WHERE pool = 'lost_work'")
+    book.tell(*told[late]).build()
+    assert tables(book.con) == tables(Book(*known, *told[late]).build().con)
+    lost = book.ask("SELECT cost_day, cost_micros FROM core.pool_daily WHERE pool = 'lost_work'")
+    of_next, of_between = {3: 4, 4: 24, 5: 2}, {2: 1}
+    found = [{day.day: micros / 1_000_000 for day, micros in rows} for rows in (before, lost)]
+    assert found == ([of_next, of_between] if late == "attempt between" else [{}, of_next])
+
+
+def _lost_minutes(book: Book) -> dict[datetime, int]:
+    """GPU-minutes of lost and restart work by attempt of run 1."""
+    rows = book.ask(
+        "SELECT started_at, sum(lost_share_seconds) FROM core.lost_work_hourly WHERE run_id = '1' GROUP BY ALL"
+    )
+    return {start: int(share_seconds) // (60 * SHARES) for start, share_seconds in rows if start > START}
+
+
 MINUTES = st.integers(0, 3000)
 ATTEMPT = st.tuples(
     st.integers(0, 1500), st.integers(1, 1500), st.booleans(), st.integers(1, 3), st.lists(MINUTES, max_size=4)

@@ -5,7 +5,7 @@ partition_by: use_day
 units:
   cost_micros: the claimant's part of the node's cost; NULL where an hour of it has none
   share_seconds: 1/4200 of a GPU for one second
-  lost_share_seconds: the part of share_seconds whose work was lost by an interruption
+  lost_share_seconds: the part of share_seconds whose work was lost by an interruption, or was restart work after one
   lost_micros: the known cost of lost_share_seconds, a part of priced_micros
 invariants:
   a_node_day_is_split_exactly: |

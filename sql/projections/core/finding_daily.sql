@@ -127,12 +127,16 @@ unknown_card as (
 lost_unknown as (
   select date_trunc('day', h.use_hour) as finding_day, 'lost_work_unknown' as kind,
     concat_ws('/', h.cluster, coalesce(h.account, '(no account)')) as subject,
-    cast(sum(h.share_seconds) as double) / 15120000 as amount
+    cast(sum(h.share_seconds - coalesce(l.lost_share_seconds, 0)) as double) / 15120000 as amount
   from core.lost_work_attempt as a
   join core.run_hourly as h on h.cluster = a.cluster and h.run_id = a.run_id and h.started_at = a.started_at
     and (a.lost_until_at is null or h.use_hour < a.lost_until_at)
+  left join core.lost_work_hourly as l on l.cluster = h.cluster and l.run_id = h.run_id and l.started_at = h.started_at
+    and l.node = h.node and l.gpu_model = h.gpu_model and l.mig_profile = h.mig_profile and l.use_hour = h.use_hour
+    and l.use_hour >= $start and l.use_hour < $end
   where a.lost_from_at is null and h.use_hour >= $start and h.use_hour < $end
   group by date_trunc('day', h.use_hour), h.cluster, coalesce(h.account, '(no account)')
+  having sum(h.share_seconds - coalesce(l.lost_share_seconds, 0)) > 0
 )
 select finding_day, kind, subject, amount from no_owner
 union all select finding_day, kind, subject, amount from no_price

@@ -1,5 +1,5 @@
 /*
-grain: one row per interrupted attempt, node, GPU model, MIG profile and hour in which it did work that was lost
+grain: one row per attempt, node, GPU model, MIG profile and hour in which it did work that was lost, or restart work
 keys: [cluster, run_id, started_at, node, gpu_model, mig_profile, use_hour]
 partition_by: use_hour
 units: {lost_share_seconds: 1/4200 of a GPU for one second}
@@ -12,11 +12,29 @@ invariants:
     where l.lost_share_seconds <= 0 or h.share_seconds is null or l.lost_share_seconds > h.share_seconds
 */
 -- An attempt holds the same devices from its start to its end, so its share-seconds of an hour divide by its seconds there.
-with lost as (
-  select a.cluster, a.run_id, a.started_at, coalesce(a.ended_at, l.known_until_at) as ended_at, a.lost_from_at, a.lost_until_at
+-- Restart work comes first in an attempt; what it lost counts from there on, so no second counts twice.
+with restart as (
+  select a.cluster, a.run_id, a.started_at, coalesce(a.ended_at, l.known_until_at) as ended_at,
+    a.started_at + interval 1 second * least(
+      a.restart_seconds, date_diff('second', a.started_at, coalesce(a.ended_at, l.known_until_at))) as restart_until_at
+  from core.restart_attempt as a
+  cross join reference.ledger as l
+),
+stretch as (
+  select cluster, run_id, started_at, ended_at, started_at as lost_from_at, restart_until_at as lost_until_at
+  from restart
+  union all
+  select a.cluster, a.run_id, a.started_at, coalesce(a.ended_at, l.known_until_at),
+    greatest(a.lost_from_at, coalesce(r.restart_until_at, a.lost_from_at)), a.lost_until_at
   from core.lost_work_attempt as a
   cross join reference.ledger as l
-  where a.lost_from_at < a.lost_until_at and a.lost_from_at < $end and a.lost_until_at > $start
+  left join restart as r on r.cluster = a.cluster and r.run_id = a.run_id and r.started_at = a.started_at
+  where a.lost_from_at is not null
+),
+lost as (
+  select cluster, run_id, started_at, ended_at, lost_from_at, lost_until_at
+  from stretch
+  where lost_from_at < lost_until_at and lost_from_at < $end and lost_until_at > $start
 ),
 held as (
   select h.cluster, h.run_id, h.started_at, h.node, h.gpu_model, h.mig_profile, h.use_hour, h.share_seconds,
@@ -29,5 +47,6 @@ held as (
   where h.use_hour >= $start and h.use_hour < $end
 )
 select cluster, run_id, started_at, node, gpu_model, mig_profile, use_hour,
-  cast(share_seconds // held_seconds * lost_seconds as bigint) as lost_share_seconds
+  cast(sum(share_seconds // held_seconds * lost_seconds) as bigint) as lost_share_seconds
 from held
+group by cluster, run_id, started_at, node, gpu_model, mig_profile, use_hour

@@ -22,7 +22,7 @@ columns:
   gpu_hours: whole-GPU hours, four places; within a day of start the rows add up to the rounded sum
   cost: cost in the reporting currency, what lost work cost included
   blocking_seconds: time that the attempt stood still for its checkpoints, a part of what it held; NULL unknown
-  lost_share_seconds: "GPU time since its last checkpoint, where it was interrupted; 0 where it was not, NULL unknown"
+  lost_share_seconds: "GPU time since its last checkpoint, where it was interrupted, and of restart work by policy; 0 where none, NULL unknown"
   lost_gpu_hours: the same in whole-GPU hours, four places
   lost_cost: what the lost time cost, of cost; NULL unknown
 invariants: {}

@@ -166,9 +166,13 @@ def test_policies(tmp_path: Path) -> None:
         "mig_weight,,2026-10-01,compute",
         "close_min_priced_ratio,,2026-10-01,0.9",
         "workload_class,qos:serving,2026-10-01,inference",
+        "restart_seconds,,2026-10-01,600",
+        "restart_seconds,partition:gpu,2026-10-01,900",
     )
-    assert read.events["value"].to_list() == ["proportional", "owner", "3", "compute", "0.9", "inference"]
-    assert read.events["subject"].to_list() == ["unallocated", "lost_work", "NLP", "", "", "qos:serving"]
+    values = ["proportional", "owner", "3", "compute", "0.9", "inference", "600", "900"]
+    assert read.events["value"].to_list() == values
+    subjects = ["unallocated", "lost_work", "NLP", "", "", "qos:serving", "", "partition:gpu"]
+    assert read.events["subject"].to_list() == subjects
 
 
 # Bad lines
@@ -230,6 +234,13 @@ BAD_LINES = [
         "subject: found 'gpu', expected one of qos:NAME, partition:NAME, account:NAME",
     ),
     ("policies", "workload_class,qos:,2026-10-01,dev", "subject: found 'qos:', expected one of qos:NAME"),
+    ("policies", "workload_class,,2026-10-01,dev", "subject: found nothing"),
+    (
+        "policies",
+        "restart_seconds,qos:x,2026-10-01,9",
+        "subject: found 'qos:x', expected one of partition:NAME, account",
+    ),
+    ("policies", "restart_seconds,,2026-10-01,9.5", "value: found '9.5', expected a whole number"),
     ("policies", "workload_class,qos:x,2026-10-01,batch", "value: found 'batch', expected one of inference, rigid"),
 ]
 
