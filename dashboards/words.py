@@ -24,7 +24,10 @@ COST_KINDS: dict[str, tuple[str, str]] = {
     "unallocated": ("Free GPUs", "GPUs that nobody held"),
     "down": ("GPUs down", "nodes that were down or drained"),
     "stranded": ("Stranded GPU parts", "left over by how cards are cut into slices"),
-    "lost_work": ("Lost work", "held by runs since their last checkpoint when they were interrupted, and until they worked again"),
+    "lost_work": (
+        "Lost work",
+        "held by runs since their last checkpoint when they were interrupted, and until they worked again",
+    ),
     "unused_commitment": ("Unused commitment", "committed and paid for, but not used"),
     "shared": ("Shared cost", "a cluster's own cost, such as network and storage"),
     "unmatched": ("Unmatched bill lines", "billed, but matching no node"),
