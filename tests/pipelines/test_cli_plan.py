@@ -58,8 +58,10 @@ def test_json_is_one_object_with_exact_amounts(books: Settings) -> None:
     assert (purchase["offer_id"], purchase["gpu_count"], purchase["cost"]) == ("reserved", 2, "11680.000000")
     assert [one["baseline"] for one in found["savings"]] == list(BASELINES)
     assert found["notes"][0] == {
-        "kind": "warning",
+        "note_kind": "warning",
         "text": "yen: left out, its price is not known in the reporting currency: ingest the exchange rate",
+        "setting": None,
+        "value": None,
     }
 
 
@@ -75,7 +77,7 @@ def test_the_table_says_what_is_saved_against_what(books: Settings) -> None:
     for name, meaning in BASELINES.items():
         [line] = [one for one in said.splitlines() if one.startswith(f"Against {name}")]
         assert meaning in line
-        assert "in 90 % of the scenarios; prices of 2026-10-20 to 2026-10-20" in line
+        assert "in 90 % of the 3 scenarios; prices of 2026-10-20 to 2026-10-20" in line
     assert sum("saves" in line for line in said.splitlines()) == len(BASELINES)
     assert "warning: yen: left out" in said
     assert "assumption: demand is drawn from 35 days, 2026-10-01 to 2026-11-05" in said
@@ -86,7 +88,7 @@ def test_excel_opens_with_numbers_that_add_up(books: Settings, tmp_path: Path) -
     path = tmp_path / "plan.xlsx"
     found = json.loads(run(books, "plan", "--excel", path, "--format", "json").stdout)
     book = load_workbook(path)
-    assert book.sheetnames == ["Plan", "Lines", "Savings", "Notes"]
+    assert book.sheetnames == ["Plan", "Lines", "Savings", "Other worlds", "Notes"]
     header, *rows = book["Lines"].iter_rows(values_only=True)
     costs: list[Any] = [row[header.index("cost")] for row in rows]
     assert sum(costs) == pytest.approx(float(found["expected_cost"]))
