@@ -14,7 +14,9 @@ import numpy as np
 from models.errors import CheckError, UsageError
 
 if TYPE_CHECKING:
-    from models.procurement.problem import Floats, Integers, Problem
+    from collections.abc import Sequence
+
+    from models.procurement.problem import Floats, Integers, Limit, Problem
 
 SLACK = 1e-7  # part of a limit's size by which rounding may miss it
 
@@ -90,7 +92,8 @@ def require_feasible(problem: Problem, whole: bool = False) -> None:
       whole: Whether units must be multiples of their step.
 
     Raises:
-      UsageError: Names each limit that cannot be kept in the least violation, what is needed, and what can be reached.
+      UsageError: Names each limit that cannot be kept in the least violation, what is needed, what can be reached, and
+        the limits that hold it back.
     """
     if not problem.limits:
         return
@@ -125,5 +128,18 @@ def require_feasible(problem: Problem, whole: bool = False) -> None:
                 f"{limit.name} allows at most {limit.high:,.6g} {limit.unit}, but {limit.high + above:,.6g} are needed "
                 f"({above:,.6g} too many)"
             )
+    holding = _holding_back(problem.limits, values[:columns] * size)
     also = " in whole units" if whole else ""
-    raise UsageError(f"The limits cannot all be kept{also}: {'; '.join(found)}. Loosen one of them, or add an offer.")
+    raise UsageError(
+        f"The limits cannot all be kept{also}: {'; '.join(found)}{holding}. Loosen one of them, or add an offer."
+    )
+
+
+def _holding_back(limits: Sequence[Limit], units: Floats) -> str:
+    """Words for the limits that allow no more at these units."""
+    full = [
+        f"{one.name} (at most {one.high:,.6g} {one.unit})"
+        for one in limits
+        if np.isfinite(one.high) and abs(one.weights @ units - one.high) <= SLACK * (1 + abs(one.high))
+    ]
+    return f"; held back by {', '.join(full)}" if full else ""

@@ -284,9 +284,17 @@ def tightened(found: Sequence[Limit], column_count: int) -> tuple[tuple[Limit, .
             kept[name] = one
     high = np.full(column_count, np.inf)
     shared = []
+    # Beside a floor a cap stays a limit with its name: if the floor cannot be reached, the message tells what holds it back.
+    has_floor = any(one.low > 0 for one in kept.values())
     for one in kept.values():
         bound = np.flatnonzero(one.weights)
-        if len(bound) == 1 and np.isfinite(one.high) and not np.isfinite(one.low) and one.weights[bound[0]] > 0:
+        if (
+            not has_floor
+            and len(bound) == 1
+            and np.isfinite(one.high)
+            and not np.isfinite(one.low)
+            and one.weights[bound[0]] > 0
+        ):
             high[bound[0]] = min(high[bound[0]], one.high / one.weights[bound[0]])
         elif np.isfinite(one.high) or one.low > 0 or (one.weights < 0).any():
             shared.append(one)

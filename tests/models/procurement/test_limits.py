@@ -96,32 +96,19 @@ def test_a_reservation_and_a_savings_plan_together_do_not_exceed_what_was_wanted
     assert sum(one.gpus or 0 for one in more.lines) == pytest.approx(12 - 20 / 2)
 
 
-def test_a_limit_that_a_tighter_one_implies_is_left_out() -> None:
-    def limit(weights: list[float], low: float, high: float) -> Limit:
-        return Limit(name="a limit", weights=np.array(weights), low=low, high=high, unit="GPUs")
+def limit(weights: list[float], low: float, high: float) -> Limit:
+    return Limit(name="a limit", weights=np.array(weights), low=low, high=high, unit="GPUs")
 
-    shared, high = tightened(
-        [
-            limit([1, 1], -np.inf, 9),
-            limit([1, 1], -np.inf, 7),
-            limit([1, 1], 2, np.inf),
-            limit([1, 1], 3, np.inf),
-            limit([0, 2], -np.inf, 8),
-        ],
-        2,
-    )
-    assert [(one.low, one.high) for one in shared] == [(-np.inf, 7), (3, np.inf)]
+
+def test_a_limit_that_a_tighter_one_implies_is_left_out() -> None:
+    caps = [limit([1, 1], -np.inf, 9), limit([1, 1], -np.inf, 7), limit([0, 2], -np.inf, 8)]
+    shared, high = tightened(caps, 2)
+    assert [(one.low, one.high) for one in shared] == [(-np.inf, 7)]
     assert high.tolist() == [np.inf, 4]
 
 
-def test_where_more_is_owed_already_than_allowed_nothing_new_is_bought() -> None:
-    policy = replace(PLAIN, exposure_micros=1_000 * DOLLAR)
-    held = commitment("held", AT - timedelta(hours=1), AT + timedelta(hours=1_000), gpus=2)  # 8,000 are owed
-    made = plan(demand([10] * 100), [pool()], [on_demand(6), reserved(4)], [held], policy)
-    assert not made.lines
-
-
-def test_a_ladder_that_allows_no_purchase_at_all_is_refused() -> None:
-    policy = replace(PLAIN, ladder_ratio=0.4, start_months=(0, 3))
-    with pytest.raises(UsageError, match=r"ladder_ratio: found 0.4, expected 0.5 or more.*2 quarters"):
-        compile_problem(demand([1] * 8_760), [pool()], [on_demand(6), CONTRACT], [], policy)
+def test_beside_a_floor_a_cap_keeps_its_name() -> None:
+    found = [limit([1, 1], 2, np.inf), limit([1, 1], 3, np.inf), limit([0, 2], -np.inf, 8)]
+    shared, high = tightened(found, 2)
+    assert [(one.low, one.high) for one in shared] == [(3, np.inf), (-np.inf, 8)]
+    assert np.isinf(high).all()
