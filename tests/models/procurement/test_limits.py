@@ -112,3 +112,16 @@ def test_beside_a_floor_a_cap_keeps_its_name() -> None:
     shared, high = tightened(found, 2)
     assert [(one.low, one.high) for one in shared] == [(3, np.inf), (-np.inf, 8)]
     assert np.isinf(high).all()
+
+
+def test_where_more_is_owed_already_than_allowed_nothing_new_is_bought() -> None:
+    policy = replace(PLAIN, exposure_micros=1_000 * DOLLAR)
+    held = commitment("held", AT - timedelta(hours=1), AT + timedelta(hours=1_000), gpus=2)  # 8,000 are owed
+    made = plan(demand([10] * 100), [pool()], [on_demand(6), reserved(4)], [held], policy)
+    assert not made.lines
+
+
+def test_a_ladder_that_allows_no_purchase_at_all_is_refused() -> None:
+    policy = replace(PLAIN, ladder_ratio=0.4, start_months=(0, 3))
+    with pytest.raises(UsageError, match=r"ladder_ratio: found 0.4, expected 0.5 or more.*2 quarters"):
+        compile_problem(demand([1] * 8_760), [pool()], [on_demand(6), CONTRACT], [], policy)
