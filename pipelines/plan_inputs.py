@@ -45,6 +45,7 @@ class Inputs:
       policy: The organisation's policy.
       recent_gpus: Most GPUs that each pool wanted in the last days; empty: no cap.
       basis: What demand is drawn from, in words.
+      stated: How it is drawn, as (key in plan.yaml, value, meaning).
       notes: What a reader is warned of in the inputs, in words.
       log_batch_id: Last batch that the published file shows.
       policy_digest: Digest of ``plan.yaml``.
@@ -59,6 +60,7 @@ class Inputs:
     policy: PlanPolicy
     recent_gpus: Mapping[str, float]
     basis: str
+    stated: tuple[tuple[str, str, str], ...]
     notes: tuple[str, ...]
     log_batch_id: int
     policy_digest: str
@@ -122,6 +124,7 @@ def read_inputs(ask: Ask, settings: PlanSettings, *, at: datetime | None = None)
         policy=settings.plan_policy(),
         recent_gpus=_recent_gpus(history, settings),
         basis=f"demand is drawn from {_length(start_at - since)}, {since:%Y-%m-%d} to {start_at:%Y-%m-%d}",
+        stated=settings.demand.stated(),
         notes=(
             *_demand_notes(coverage(ask, start=since, end=start_at, pools=origins)),
             *found.notes,

@@ -53,6 +53,15 @@ class PoolSettings(_Strict):
     demand: tuple[OriginSettings, ...] = Field(min_length=1)
 
 
+def _as_set(value: Any) -> str:
+    """A value as a person would write it."""
+    if value is None or value in ({}, ()):
+        return "none"
+    if isinstance(value, tuple):
+        return "; ".join(str(one) for one in value)
+    return str(value)
+
+
 class RampSettings(_Strict):
     """Work that is announced: it begins at a month of the horizon and has its full size some months later."""
 
@@ -89,14 +98,25 @@ class MigrationSettings(_Strict):
 class DemandSettings(_Strict):
     """How demand is drawn from the ledger's own history."""
 
-    look_back_days: int = Field(default=60, ge=1)
-    horizon_months: int = Field(default=12, ge=1, le=36)
-    scenarios: int = Field(default=10, ge=1, le=200)
-    seed: int = Field(default=1, ge=0)
-    growth: dict[str, tuple[float, float, float]] = {}
-    recent_days: int | None = Field(default=3, ge=1)
-    ramps: tuple[RampSettings, ...] = ()
-    migrations: tuple[MigrationSettings, ...] = ()
+    look_back_days: int = Field(default=60, ge=1, description="history that scenarios are drawn from, at most")
+    horizon_months: int = Field(default=12, ge=1, le=36, description="time planned for, in months of 730 hours")
+    scenarios: int = Field(default=10, ge=1, le=200, description="scenarios drawn")
+    seed: int = Field(default=1, ge=0, description="seed they are drawn with")
+    growth: dict[str, tuple[float, float, float]] = Field(
+        default={}, description="growth a year by workload class: low, most likely, high"
+    )
+    recent_days: int | None = Field(
+        default=3, ge=1, description="last days whose peak no commitment exceeds; none: no such cap"
+    )
+    ramps: tuple[RampSettings, ...] = Field(default=(), description="work that is announced")
+    migrations: tuple[MigrationSettings, ...] = Field(default=(), description="work that moves to other GPUs")
+
+    def stated(self) -> tuple[tuple[str, str, str], ...]:
+        """Each setting as (key in plan.yaml, value, meaning)."""
+        return tuple(
+            (f"demand.{name}", _as_set(getattr(self, name)), str(field.description))
+            for name, field in type(self).model_fields.items()
+        )
 
 
 class PriceSettings(_Strict):

@@ -69,7 +69,10 @@ class Planned:
     def notes(self) -> list[Note]:
         """All that a reader must know: warnings, then what is assumed."""
         warned = [Note("warning", text) for text in (*self.inputs.notes, *self.plan.notes)]
-        assumed = [Note("assumption", doc, setting, value) for setting, value, doc in assumptions(self.inputs.policy)]
+        assumed = [
+            Note("assumption", doc, setting, value)
+            for setting, value, doc in (*self.inputs.stated, *assumptions(self.inputs.policy))
+        ]
         return [*warned, Note("assumption", self.inputs.basis), *assumed]
 
 

@@ -17,7 +17,7 @@ from models.prices import Pool
 from models.procurement.policy import PlanPolicy
 from models.scenarios import Growth, Migration, Ramp
 from pipelines.demand import Origin
-from pipelines.plan_settings import PLAN_TEMPLATE, PlanSettings, read_plan_settings
+from pipelines.plan_settings import PLAN_TEMPLATE, DemandSettings, PlanSettings, read_plan_settings
 from tests.ledgers import at
 from tests.plans import PLAN, write_plan
 
@@ -225,3 +225,9 @@ def test_a_file_that_is_not_there_can_be_made_from_the_template(tmp_path: Path) 
         read_plan_settings(tmp_path / "plan.yaml")
     with pytest.raises(UsageError, match="cannot be read: Is a directory: expected a YAML file"):
         read_plan_settings(tmp_path)
+
+
+def test_how_demand_is_drawn_is_stated_key_by_key(tmp_path: Path) -> None:
+    stated = {key: value for key, value, meaning in read_plan_settings(write_plan(tmp_path)).demand.stated() if meaning}
+    assert set(stated) == {f"demand.{name}" for name in DemandSettings.model_fields}
+    assert stated["demand.migrations"] == "none"

@@ -69,6 +69,7 @@ def inputs(*offers: Offer, level: float = 1.0, **changes: object) -> Inputs:
         policy=PlanPolicy(discount_ratio=0.0, later_use_ratio=1.0),
         recent_gpus={},
         basis="demand is drawn from 30 days",
+        stated=(("demand.recent_days", "none", "no cap"),),
         notes=(),
         log_batch_id=3,
         policy_digest="p",
