@@ -53,6 +53,9 @@ def plan(
     currency = settings.reporting_currency
     if excel:
         write_workbook(excel, tables.plan_sheets(planned, currency))
+    if record:  # before it is shown, so that a reader who stops reading does not stop it
+        is_new = planning.record(Settings.of_existing_ledger(), planned, on_wait=say)
+        say("recorded; gpuledger build and gpuledger publish show it" if is_new else "the log holds this plan already")
     match shape:
         case Format.JSON:
             typer.echo(json.dumps(tables.as_object(planned, currency), default=_as_json))
@@ -66,9 +69,6 @@ def plan(
             rows(tables.stresses_frame(planned), shape, tables.stresses_table)
             for note in planned.notes():
                 tell(f"{note.note_kind}: {note}")
-    if record:
-        is_new = planning.record(Settings.of_existing_ledger(), planned, on_wait=say)
-        say("recorded; gpuledger build and gpuledger publish show it" if is_new else "the log holds this plan already")
 
 
 def backtest(  # noqa: PLR0913 - each is one thing that the command's user chooses
