@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from models.errors import UsageError
-from models.prices import Commitment, Instrument, Offer, Pool, Scope
+from models.prices import BY_THE_HOUR, Commitment, Instrument, Offer, Pool, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -70,7 +70,6 @@ COMMITMENT_SCHEMA = pl.Schema(
 )
 """Columns of ``staged.commitment`` that matter here. Hourly money is per GPU, upfront money in all."""
 
-BINDS_NOBODY = (Instrument.ON_DEMAND, Instrument.SPOT)
 ELSEWHERE = (Instrument.CONTRACT, Instrument.OWNED)
 """Instruments that may serve a pool from another provider."""
 
@@ -135,7 +134,7 @@ def _lacking(offer: Offer) -> str:
     """What an offer that binds does not say of how long; empty where it says all."""
     if offer.instrument is Instrument.OWNED:
         return "" if offer.life_months else "life_months_count"
-    return "" if offer.term_seconds or offer.instrument in BINDS_NOBODY else "term_seconds"
+    return "" if offer.term_seconds or offer.instrument in BY_THE_HOUR else "term_seconds"
 
 
 def _offer(offer_id: str, rows: Sequence[dict[str, Any]], pools: Sequence[Pool]) -> Offer | None:

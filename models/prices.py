@@ -35,6 +35,10 @@ class Instrument(StrEnum):
     OWNED = "owned"
 
 
+BY_THE_HOUR = (Instrument.ON_DEMAND, Instrument.SPOT)
+"""Instruments that bind nobody."""
+
+
 class Scope(StrEnum):
     """How far a commitment reaches."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from models.errors import UsageError
-from models.prices import HOURS_PER_MONTH, Instrument
+from models.prices import BY_THE_HOUR, HOURS_PER_MONTH, Instrument
 from models.units import MICROS_PER_UNIT, SECONDS_PER_HOUR
 
 if TYPE_CHECKING:
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 HOURS_PER_YEAR = 8_760
 BLOCK_AHEAD_HOURS = 8 * 7 * 24
 """How long before its start a capacity block can be bought (EC2 user guide, Capacity Blocks)."""
-
-BY_THE_HOUR = (Instrument.ON_DEMAND, Instrument.SPOT)
-"""Instruments that bind nobody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

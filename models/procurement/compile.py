@@ -13,9 +13,8 @@ import numpy as np
 
 from models.demand import WORKLOAD_CLASSES
 from models.errors import UsageError
-from models.prices import HOURS_PER_MONTH, Instrument
+from models.prices import BY_THE_HOUR, HOURS_PER_MONTH, Instrument
 from models.procurement.columns import (
-    BY_THE_HOUR,
     Column,
     columns_of,
     commitment_hours,

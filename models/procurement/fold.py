@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from models.procurement.columns import BY_THE_HOUR
+from models.prices import BY_THE_HOUR
 from models.procurement.compile import Compiled, compile_problem
 from models.procurement.recourse import CHANNELS, evaluate, serve
 from models.procurement.solve import solve
