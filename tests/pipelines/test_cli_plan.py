@@ -5,7 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import subprocess
+import sys
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,8 +23,6 @@ from tests.ledgers import home
 from tests.plans import FIRST, MODEL, PLAN, ledger, price, write_plan
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from click.testing import Result
 
     from pipelines.settings import Settings
@@ -119,6 +121,17 @@ def test_a_plan_is_recorded_once_and_says_so(tmp_path: Path) -> None:
     run(settings, "publish")
     shown = json.loads(run(settings, "sql", "select plan_id, is_latest from marts.plan", "--format", "json").stdout)
     assert shown == [{"plan_id": json.loads(first.stdout)["plan_id"], "is_latest": True}]
+
+
+def test_a_plan_is_recorded_though_nobody_reads_it_to_the_end(tmp_path: Path) -> None:
+    settings = ledger(tmp_path)
+    command = [str(Path(sys.executable).with_name("gpuledger")), "plan", "--record"]
+    home = os.environ | {"GPULEDGER_HOME": str(settings.home), "GPULEDGER_DATA_PATH": settings.data_path}
+    with subprocess.Popen(command, env=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as started:
+        assert started.stdout is not None
+        started.stdout.close()
+        started.wait()
+    assert run(settings, "plan", "--record", "--format", "csv").stderr == "the log holds this plan already\n"
 
 
 def test_other_settings_are_read_from_another_file(books: Settings, tmp_path: Path) -> None:

@@ -99,7 +99,8 @@ def test_the_limit_that_cannot_be_kept_is_named_with_how_much_is_lacking() -> No
         "owned", Instrument.OWNED, 0, upfront_micros_per_gpu=DOLLAR, life_months=48, power_watts_per_gpu=1_000
     )
     with pytest.raises(
-        UsageError, match=r"capacity held ready for inference in h100.* needs at least 41 GPUs, but 20 can be"
+        UsageError,
+        match=r"inference in h100.* needs at least 41 GPUs, but 20 can be .*held back by power of owned GPUs \(at most 20,000 ",
     ):
         plan(wanted, [pool()], [on_demand(6), owned], [], policy)
 
